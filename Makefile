@@ -1,0 +1,35 @@
+# make demo: the main job on real data.  make test: lint, types, tests.  Both make .venv and install what they need.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint types tests overhead clean
+
+demo: .venv/demo
+	$(BIN)/python examples/demo.py
+
+test: lint types tests
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+tests: .venv/dev
+	$(BIN)/python -m pytest -n 2
+
+overhead: .venv/dev  ## speed and memory as ratios, in one run
+	$(BIN)/python benchmarks/overhead.py
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("fewdim needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+
+.venv/demo .venv/dev: .venv/%: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,42 @@
+"""fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
+
+from fewdim import theory
+from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
+from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
+from fewdim.loop import EvaluationError, History
+from fewdim.methods import METHODS, Accelerated, HeavyBall, RandomGradient, RandomPursuit, StabilityWarning
+from fewdim.minimize import minimize, scipy_method
+from fewdim.session import Session
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FAILED",
+    "METHODS",
+    "Accelerated",
+    "Along",
+    "Direction",
+    "EvaluationError",
+    "HeavyBall",
+    "History",
+    "Method",
+    "Query",
+    "RandomGradient",
+    "RandomPursuit",
+    "Session",
+    "StabilityWarning",
+    "State",
+    "Steps",
+    "Values",
+    "accumulate",
+    "axis",
+    "coordinate",
+    "gaussian",
+    "minimize",
+    "perturb",
+    "run",
+    "scipy_method",
+    "signs",
+    "sphere",
+    "theory",
+]

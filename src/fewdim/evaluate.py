@@ -1,0 +1,80 @@
+"""Where values come from: the user's function, one point after another or a block of rows at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fewdim.directions import Vector
+from fewdim.session import Point, as_number
+
+BLOCK = 2**26  # bytes of rows handed to a vectorised function at once
+
+
+class Value(NamedTuple):
+    """A value, or nan and the reason why there is none."""
+
+    fun: float
+    failure: str = ""
+    error: Exception | None = None
+
+
+class Evaluator(Protocol):
+    """Values of points, in their order, each as soon as it is known."""
+
+    def __call__(self, points: list[Point]) -> Iterator[Value]: ...
+
+
+def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -> Evaluator:
+    """Call fun(x, *args) for one point after another; with `reuse_buffer` all points share one array."""
+    buffer: Vector | None = None
+
+    def evaluate(points: list[Point]) -> Iterator[Value]:
+        nonlocal buffer
+        for point in points:
+            if reuse_buffer and buffer is None:
+                buffer = np.empty_like(point.query.origin)
+            x = point.query.point(point.index, buffer).reshape(point.shape)
+            try:
+                returned = fun(x, *args)
+            except Exception as error:  # a failed evaluation is missing data; anything else propagates
+                yield Value(math.nan, f"{type(error).__name__}: {error}", error)
+            else:
+                yield _checked(returned)
+
+    return evaluate
+
+
+def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:
+    """Call fun(X, *args) with rows of points, (n, *shape) in and (n,) out; blocks of rows stay under 64 MB."""
+
+    def evaluate(points: list[Point]) -> Iterator[Value]:
+        origin = points[0].query.origin
+        rows = max(1, BLOCK // origin.nbytes)
+        for lo in range(0, len(points), rows):
+            block = points[lo : lo + rows]
+            X = np.empty((len(block), origin.size), dtype=origin.dtype)
+            for row, point in zip(X, block, strict=True):
+                point.query.point(point.index, row)
+            try:
+                returned = fun(X.reshape(len(block), *points[0].shape), *args)
+            except Exception as error:
+                failure = f"{type(error).__name__}: {error}"
+                yield from (Value(math.nan, failure, error) for _ in block)
+                continue
+            values = np.asarray(returned)
+            if values.shape != (len(block),):
+                raise ValueError(
+                    f"a vectorized fun must return shape ({len(block)},) for {len(block)} rows; got {values.shape}."
+                )
+            yield from map(_checked, values)
+
+    return evaluate
+
+
+def _checked(returned: object) -> Value:
+    number = as_number(returned)
+    return Value(number, f"fun returned {returned}" if math.isnan(number) else "")

@@ -1,0 +1,165 @@
+"""What values tell about f along a line: slope, curvature, how far apart to look, and how noisy the values are.
+
+With f(x + r u) = f + r s + r^2 c / 2 + ..., where s = u'g is the slope and c = u'Au the curvature along u:
+
+    one new value      s = (f(x + r u) - f) / r - r c / 2        forward, with the expected curvature c = tr A taken off
+    two new values     s = (f(x + r u) - f(x - r u)) / (2 r)     central: no curvature bias
+    and f itself       c = (f(x + r u) + f(x - r u) - 2 f) / r^2
+
+A value is good to `delta`: the noise of f, or its round-off.  The radius balances delta against what the difference
+neglects; it follows from delta and the trace, and is clipped to stay above the spacing of floating-point numbers around
+x and within the scale of x.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fewdim.core import Query, Steps, Values
+from fewdim.directions import LAWS, Direction, Key, Vector
+
+ROUND_OFF = float(np.finfo(np.float64).eps)
+
+
+class Resolution(NamedTuple):
+    """How far a value can be trusted: to an absolute noise level, and to a fraction of its own size."""
+
+    noise: float = 0.0
+    relative: float = ROUND_OFF
+
+    def at(self, f_x: float) -> float:
+        """The error of one value of size f_x: delta."""
+        return max(self.noise, self.relative * abs(f_x), 1e-300)
+
+
+class Lines(NamedTuple):
+    """What was found along the directions whose values could be had; `curvatures` are nan where f(x) is not known."""
+
+    directions: tuple[Direction, ...]
+    slopes: Values
+    curvatures: Values
+    f_x: float
+
+
+# ------------------------------------------------------------------------------------------------------------- radius
+def scale_of(x: Vector) -> float:
+    """The root mean square of x; 1 at the origin, where x tells nothing."""
+    rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
+    return rms if rms > 0 else 1.0
+
+
+class Reach(NamedTuple):
+    """The radii that make sense around x: 16 spacings of floating-point numbers there, up to the scale of x (or 1)."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, x: Vector) -> Reach:
+        scale = scale_of(x)
+        return cls(16 * float(np.finfo(x.dtype).eps) * scale, max(1.0, scale))
+
+    def clip(self, radius: float) -> float:
+        return min(max(radius, self.low), self.high)
+
+
+def forward_radius(delta: float, trace: float) -> float:
+    """Where the noise of a corrected forward slope, delta / r, meets the spread of its curvature, r tr / 2."""
+    return 1.3 * math.sqrt(delta / trace)
+
+
+def central_radius(delta: float, trace: float) -> float:
+    """Where curvature lifts the pair 30 delta above f: slopes good to sqrt(delta tr / 60), third order still small."""
+    return math.sqrt(60 * delta / trace)
+
+
+def visible(resolution: Resolution, f_x: float) -> float:
+    """How large a second difference must be to be seen: 30 times the error of a value in noise, 10^4 in round-off."""
+    delta = resolution.at(f_x)
+    return (30 if resolution.noise == delta else 1e4) * delta
+
+
+# -------------------------------------------------------------------------------------------------- slopes, curvatures
+def differences(
+    x: Vector,
+    law: str,
+    key: Key,
+    count: int,
+    radius: float,
+    *,
+    central: bool = False,
+    f_x: float = math.nan,
+    correction: float = 0.0,
+) -> Steps[Lines]:
+    """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query.
+
+    Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
+    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions.
+    """
+    ask_origin = not central and math.isnan(f_x)
+    directions = [LAWS[law]((*key, j)) for j in range(count)]
+    f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
+    lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
+    ask_origin = ask_origin and math.isnan(f_x)
+    if lost or ask_origin:
+        for i, j in enumerate(lost):
+            directions[j] = LAWS[law]((*key, count + i))
+        fresh = [directions[j] for j in lost]
+        f_x, plus[lost], minus[lost] = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
+    if central:
+        slopes = (plus - minus) / (2 * radius)
+        curvatures = (plus + minus - 2 * f_x) / radius**2
+    else:
+        slopes = (plus - f_x) / radius - 0.5 * radius * correction
+        curvatures = np.full(count, np.nan)
+    good = np.isfinite(slopes)
+    kept = tuple(u for u, ok in zip(directions, good, strict=True) if ok)
+    if central and math.isnan(f_x) and kept:
+        f_x = float(np.mean((plus + minus)[good])) / 2 - 0.5 * radius**2 * correction
+    return Lines(kept, slopes[good], curvatures[good], f_x)
+
+
+def _sides(
+    x: Vector, directions: list[Direction], radius: float, central: bool, f_x: float, ask_origin: bool
+) -> Steps[tuple[float, Values, Values]]:
+    """f(x) if asked for, f(x + r u) and, when central, f(x - r u); one query."""
+    n = len(directions)
+    origin = (None,) if ask_origin else ()
+    ahead = tuple(radius * u for u in directions)
+    behind = tuple(-radius * u for u in directions) if central else ()
+    values = yield Query(x, origin + ahead + behind)
+    if ask_origin:
+        f_x, values = float(values[0]), values[1:]
+    return f_x, values[:n].copy(), values[n:].copy() if central else np.zeros(n)
+
+
+class Parabola(NamedTuple):
+    """f along x + t u from f(x) and two points: slope and curvature at x, and the lower of the two points."""
+
+    slope: float
+    curvature: float
+    t: float
+    f_t: float
+
+
+def parabola(x: Vector, f_x: float, u: Direction, radius: float) -> Steps[Parabola | None]:
+    """The parabola through f(x - r u), f(x) and f(x + r u); a missing point is replaced by one half as far.
+
+    None when that is missing too.
+    """
+    t = np.array([radius, -radius])
+    f = yield Query(x, (radius * u, -radius * u))
+    lost = np.flatnonzero(np.isnan(f))
+    if lost.size:
+        t[lost] /= 2
+        f = f.copy()
+        f[lost] = yield Query(x, tuple(float(t[i]) * u for i in lost))
+        if np.isnan(f).any():
+            return None
+    chords = (f - f_x) / t
+    c = 2 * float(chords[0] - chords[1]) / float(t[0] - t[1])
+    low = int(np.argmin(f))
+    return Parabola(float(chords[0]) - 0.5 * c * float(t[0]), c, float(t[low]), float(f[low]))

@@ -1,0 +1,211 @@
+"""The loop of `minimize`: evaluate what a session asks until a rule ends it, and say why."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult
+from tqdm import tqdm
+
+from fewdim.core import Query
+from fewdim.evaluate import Evaluator, Value
+from fewdim.session import Point, Session
+
+log = logging.getLogger("fewdim")
+
+WINDOW = 50  # evaluations over which more than half failing ends a run
+REASONS = {  # reason: status, success, sentence
+    "target": (0, True, "The target f_target was reached."),
+    "converged": (0, True, "The second half of the evaluations gained less than tol of the total decrease."),
+    "finished": (0, True, "The method found nothing left to improve."),
+    "maxfev": (1, False, "The budget of maxfev evaluations is spent."),
+    "maxtime": (2, False, "The time limit maxtime was reached."),
+    "callback": (3, False, "The callback stopped the run."),
+    "interrupted": (4, False, "The run was interrupted from the keyboard."),
+    "failures": (5, False, "More than half of the last evaluations gave no value."),
+}
+
+
+class History(NamedTuple):
+    """The best value against evaluations, thinned so that successive counts differ by at least 1 %."""
+
+    nfev: NDArray[np.int64]
+    fun: NDArray[np.float64]
+
+
+class EvaluationError(RuntimeError):
+    """An evaluation gave no value and `on_failure="raise"` was asked; `result` holds the best so far."""
+
+    result: OptimizeResult
+
+
+class Run:
+    """One call of `minimize`."""
+
+    def __init__(
+        self,
+        session: Session[Any],
+        source: Evaluator,
+        *,
+        maxfev: int,
+        f_target: float,
+        deadline: float,
+        tol: float,
+        report: Callable[[OptimizeResult], None] | None,
+        raising: bool,
+        bar: bool,
+    ) -> None:
+        self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
+        self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
+        self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", dynamic_ncols=True) if bar else None
+        self.counts: list[int] = []
+        self.lows: list[float] = []
+        self.recent: deque[bool] = deque(maxlen=WINDOW)
+        self.failure = ""
+        self.answer: tuple[Any, float] | None = None
+        self.confirmed = 0  # evaluations spent on the answer
+        self.judge_at = min(10 * (session.state.x.size + 10), 1000)
+        self.latest, self.latest_from = math.inf, 0  # lowest value since an evaluation
+
+    def drive(self) -> str:
+        """Evaluate what the session asks until a rule ends it; the reason."""
+        try:
+            reason = self._loop()
+            if reason not in ("target", "failures"):
+                self._confirm()
+            return reason
+        except BaseException as error:
+            if not self.session.nfev:
+                raise
+            if isinstance(error, KeyboardInterrupt):
+                return "interrupted"
+            error.partial_result = self.result("failures")  # type: ignore[attr-defined]
+            raise
+        finally:
+            if self.bar is not None:
+                self.bar.close()
+
+    def _loop(self) -> str:
+        session = self.session
+        while not session.done:
+            reserve = 1 if self._noise() > 0 else 0  # for the answer
+            room = self.maxfev - reserve - session.nfev
+            if room <= 0:
+                return "maxfev"
+            points, steps = session.ask(room), session.nit
+            for point, value in zip(points, self.source(points), strict=True):
+                session.tell(point.id, self._noted(value))
+                if reason := self._ended():
+                    return reason
+            if session.nit > steps:
+                if self._converged():
+                    return "converged"
+                if self.report is not None:
+                    try:
+                        self.report(self.result("callback"))
+                    except StopIteration:
+                        return "callback"
+        return "finished"
+
+    def _noted(self, value: Value) -> float:
+        """Keep count of failures; the value to tell."""
+        missing = math.isnan(value.fun)
+        if missing:
+            self.failure = value.failure
+            log.debug("evaluation %d failed: %s", self.session.nfev, value.failure)
+            if self.session.nfev == 0:
+                raise ValueError(f"fun(x0) must give a finite value; {value.failure}.") from value.error
+            if self.raising:
+                message = f"evaluation {self.session.nfev} failed: {value.failure}"
+                error = EvaluationError(message)
+                error.result = self.result("failures")
+                raise error from value.error
+        elif value.fun < self.latest:
+            self.latest = value.fun
+        self.recent.append(missing)
+        return value.fun
+
+    def _ended(self) -> str:
+        """The rules that are looked at after each evaluation; empty when none holds."""
+        session = self.session
+        n, low = session.nfev, session.lowest
+        if not self.lows or low < self.lows[-1]:
+            if len(self.counts) > 1 and n < 1.01 * self.counts[-2]:  # thin: replace the last entry
+                self.counts[-1], self.lows[-1] = n, low
+            else:
+                self.counts.append(n)
+                self.lows.append(low)
+        if self.bar is not None:
+            self.bar.update(1)
+            if n % 100 == 0:
+                self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
+        if low <= self.f_target:
+            return "target"
+        if len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
+            return "failures"
+        return "maxtime" if time.monotonic() > self.deadline else ""
+
+    def _converged(self) -> bool:
+        """Whether doubling the evaluations gained less than tol of the total decrease, and values stand at the best.
+
+        Looked at each time the evaluations have grown by an eighth.  The second condition is for methods with momentum:
+        their values leave the best one for a while and come back below it.
+        """
+        n, best = self.session.nfev, self.session.lowest
+        if n < self.judge_at:
+            return False
+        half = self.lows[max(bisect_right(self.counts, n / 2) - 1, 0)]
+        latest = self.latest if self.latest_from >= n / 2 else math.inf
+        self.latest, self.latest_from, self.judge_at = math.inf, n, n + max(1, n // 8)
+        return max(half, latest) - best <= self.tol * (self.session.first - best)
+
+    @property
+    def nfev(self) -> int:
+        return self.session.nfev + self.confirmed
+
+    def _noise(self) -> float:
+        """The noise level that the method measured or was given; nan when its states do not tell."""
+        return float(getattr(self.session.state, "noise", math.nan))
+
+    def _confirm(self) -> None:
+        """In noise the lowest value is a lucky one: answer with the last iterate unless it measures clearly worse.
+
+        Of n values with Gaussian errors the lowest lies about sqrt(2 log n) levels too low, 5.3 for a million.
+        """
+        level, session = self._noise(), self.session
+        if not level > 0 or session.nfev >= self.maxfev:
+            return
+        (value,) = self.source([Point(session.nfev, Query(session.state.x), 0, session.shape)])
+        self.confirmed = 1
+        if value.fun <= session.lowest + 8 * level:
+            self.answer = session.state.x.reshape(session.shape).copy(), value.fun
+
+    def result(self, reason: str) -> OptimizeResult:
+        """The result as of now."""
+        session = self.session
+        status, success, sentence = REASONS[reason]
+        best = session.best
+        x, fun = (best.x, best.fun) if self.answer is None else self.answer
+        if self.failure:
+            sentence += f" {session.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
+        return OptimizeResult(
+            x=x,
+            fun=fun,
+            success=success,
+            status=status,
+            reason=reason,
+            message=sentence,
+            nfev=self.nfev,
+            nit=session.nit,
+            nfail=session.failures,
+            noise=self._noise(),
+            history=History(np.array([*self.counts, session.nfev]), np.array([*self.lows, session.lowest])),
+        )

@@ -1,0 +1,18 @@
+"""Methods by name: the one registry through which drivers know them."""
+
+from typing import Any
+
+from fewdim.methods.accelerated import Accelerated
+from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
+from fewdim.methods.random_gradient import RandomGradient
+from fewdim.methods.random_pursuit import RandomPursuit
+
+METHODS: dict[str, type[Any]] = {
+    "auto": RandomPursuit,
+    "random-gradient": RandomGradient,
+    "random-pursuit": RandomPursuit,
+    "heavy-ball": HeavyBall,
+    "accelerated": Accelerated,
+}
+
+__all__ = ["METHODS", "Accelerated", "HeavyBall", "RandomGradient", "RandomPursuit", "StabilityWarning"]

@@ -1,0 +1,212 @@
+"""`minimize`: a session, an evaluator, stop rules and a result, with scipy's names."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
+
+from fewdim import evaluate
+from fewdim.loop import Run
+from fewdim.methods import METHODS
+from fewdim.methods.settings import changed
+from fewdim.session import Session
+
+TOLERANCE = 1e-8
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: tuple[Any, ...] = (),
+    *,
+    method: Any = "auto",
+    maxfev: int | None = None,
+    f_target: float | None = None,
+    maxtime: float | None = None,
+    tol: float | None = None,
+    noise: float | Literal["auto"] = "auto",
+    bounds: Any = None,
+    rng: int | np.random.Generator | None = None,
+    vectorized: bool = False,
+    workers: Any = None,
+    timeout: float | None = None,
+    journal: Any = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    on_failure: Literal["missing", "raise"] = "missing",
+    certify: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResult:
+    """Minimise fun(x, *args) from its values alone.
+
+    Parameters
+    ----------
+    fun : callable
+        Gets an array of the shape and kind of x0, its own to keep, and returns a number.
+    x0 : array_like
+        The starting point, any shape; float32 stays float32, integers become float64.  f(x0) must be finite.
+    args : tuple
+        Further arguments of fun.
+    method : str or method
+        A name from `fewdim.METHODS`, or an object such as `RandomGradient(step="paper")`.
+    maxfev : int, optional
+        Most evaluations; default 100 (d + 100).
+    f_target : float, optional
+        Stop as soon as a value is at most this.
+    maxtime : float, optional
+        Most seconds; looked at between evaluations.
+    tol : float, optional
+        Stop when the second half of all evaluations so far gained at most `tol` of the total decrease f(x0) - best and
+        the latest values lie within as much of the best; default 1e-8.  Not looked at in the first 10 (d + 10)
+        evaluations (1000 at most).  In noise the values never stand still and `maxfev` ends the run.
+    noise : float or "auto"
+        "auto" estimates the level of the noise of fun (about 8 evaluations, counted), 0 means exact up to round-off, a
+        number is the level.  In noise the answer is the last iterate, measured once more, not the luckiest value.
+    rng : None, int or numpy.random.Generator
+        The same seed gives the same run.
+    vectorized : bool
+        fun takes rows of points, (n, *x0.shape), and returns n values.
+    callback : callable, optional
+        Called after each iteration as callback(intermediate_result=...) if that is the name of its parameter, else with
+        the best x; raising StopIteration ends the run.
+    progress : bool
+        Show a progress bar on standard error.
+    on_failure : "missing" or "raise"
+        An exception, a NaN or an infinity is a missing value and counted in `nfail`; "raise" stops at the first one
+        with an `EvaluationError`.  More than half of the last 50 evaluations missing ends the run.
+    options : dict, optional
+        Settings of a method given by name, and `reuse_buffer=True`: fun gets the same array each time.
+    bounds, workers, timeout, journal, certify
+        Not there yet; they raise NotImplementedError.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        x, fun, success, status, message, nfev (all evaluations: f(x0) and those spent on estimates too), nit, and
+        reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted" or "failures"),
+        nfail, noise (the level the method used, nan if it has none), history (best value against evaluations).
+        Ctrl-C returns the best so far; any other exception that is not an Exception carries it as `partial_result`.
+
+    >>> import numpy as np
+    >>> result = minimize(lambda x: (x - 1) @ (x - 1), np.zeros(100), f_target=1e-6, rng=0)
+    >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
+    (True, True)
+    """
+    _refuse(bounds=bounds, workers=workers, timeout=timeout, journal=journal, certify=certify or None)
+    _check(maxfev, f_target, maxtime, tol, on_failure)
+    if not callable(fun):
+        raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
+    settings = dict(options or {})
+    reuse_buffer = bool(settings.pop("reuse_buffer", False))
+    session: Session[Any] = Session(_method(method, settings, noise), x0, rng=rng)
+    arguments = args if isinstance(args, tuple) else (args,)
+    source = evaluate.vectorised(fun, arguments) if vectorized else evaluate.serial(fun, arguments, reuse_buffer)
+    d = session.state.x.size
+    run = Run(
+        session,
+        source,
+        maxfev=100 * (d + 100) if maxfev is None else int(maxfev),
+        f_target=-math.inf if f_target is None else f_target,
+        deadline=math.inf if maxtime is None else time.monotonic() + maxtime,
+        tol=TOLERANCE if tol is None else tol,
+        report=_reporter(callback),
+        raising=on_failure == "raise",
+        bar=progress,
+    )
+    return run.result(run.drive())
+
+
+def scipy_method(method: Any = "auto", **settings: Any) -> Callable[..., OptimizeResult]:
+    """A fewdim method for `scipy.optimize.minimize(fun, x0, method=scipy_method("random-pursuit"), options={...})`.
+
+    `options` are the arguments of `fewdim.minimize` (maxfev, f_target, rng, ...); `settings` those of the method.
+    """
+
+    def solve(
+        fun: Callable[..., Any],
+        x0: ArrayLike,
+        args: tuple[Any, ...] = (),
+        *,
+        callback: Callable[..., Any] | None = None,
+        bounds: Any = None,
+        constraints: Any = (),
+        jac: Any = None,
+        hess: Any = None,
+        hessp: Any = None,
+        **options: Any,
+    ) -> OptimizeResult:
+        unused = [name for name, given in (("jac", jac), ("hess", hess), ("hessp", hessp)) if given]
+        if constraints or unused:
+            name = "constraints" if constraints else unused[0]
+            raise ValueError(f"fewdim uses function values only; {name}= must not be given.")
+        wrapped = None if callback is None else (lambda intermediate_result: callback(intermediate_result))
+        own = {**settings, **options.pop("options", {})}
+        return minimize(fun, x0, args, method=method, bounds=bounds, callback=wrapped, options=own, **options)
+
+    return solve
+
+
+def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
+    """The method to run: looked up by name and built from its settings, or as given."""
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise ValueError(f"minimize(method=...) must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
+        known = inspect.signature(METHODS[method]).parameters
+        for name in settings:
+            if name not in known:
+                raise ValueError(
+                    f"minimize(options=...): {method!r} has no setting {name!r}; it has {', '.join(known)}, and "
+                    "'reuse_buffer' is for any method."
+                )
+        if "noise" in known:
+            settings.setdefault("noise", noise)
+        return METHODS[method](**settings)
+    if settings:
+        raise ValueError(
+            f"minimize(options=...) must not hold settings of a method given as an object; got {settings}."
+        )
+    missing = [name for name in ("start", "step", "done") if not callable(getattr(method, name, None))]
+    if missing or isinstance(method, type):
+        raise TypeError(f"minimize(method=...) must be a name or have start, step and done; got {method!r}.")
+    return method if noise == "auto" or not hasattr(method, "noise") else changed(method, noise=noise)
+
+
+def _check(
+    maxfev: int | None, f_target: float | None, maxtime: float | None, tol: float | None, on_failure: str
+) -> None:
+    if maxfev is not None and (maxfev != int(maxfev) or maxfev < 1):
+        raise ValueError(f"minimize(maxfev=...) must be an integer of at least 1; got {maxfev!r}.")
+    if f_target is not None and math.isnan(f_target):
+        raise ValueError("minimize(f_target=...) must be a number; got nan.")
+    if maxtime is not None and not maxtime > 0:
+        raise ValueError(f"minimize(maxtime=...) must be positive; got {maxtime!r}.")
+    if tol is not None and not tol >= 0:
+        raise ValueError(f"minimize(tol=...) must be at least 0; got {tol!r}.")
+    if on_failure not in ("missing", "raise"):
+        raise ValueError(f"minimize(on_failure=...) must be 'missing' or 'raise'; got {on_failure!r}.")
+
+
+def _refuse(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise NotImplementedError(f"minimize({name}=...) is not implemented yet; got {value!r}.")
+
+
+def _reporter(callback: Callable[..., Any] | None) -> Callable[[OptimizeResult], None] | None:
+    """The callback in one form: called with the intermediate result."""
+    if callback is None:
+        return None
+    try:
+        by_name = "intermediate_result" in inspect.signature(callback).parameters
+    except ValueError:  # a built-in without a signature
+        by_name = False
+    if by_name:
+        return lambda result: callback(intermediate_result=result)
+    return lambda result: callback(result.x)

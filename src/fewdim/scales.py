@@ -1,0 +1,220 @@
+"""Measuring the scales of f at a point: how noisy its values are, how large its curvature is.
+
+Every value spent here is asked through queries like any other, and counted like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fewdim.core import Query, Steps, Values, value
+from fewdim.directions import Key, Vector, signs
+from fewdim.lines import (
+    ROUND_OFF,
+    Lines,
+    Reach,
+    Resolution,
+    central_radius,
+    differences,
+    forward_radius,
+    scale_of,
+    visible,
+)
+
+GENUINE = 1e-12
+"""Above this fraction of |f| a measured noise level is taken for noise, below for round-off that scales with |f|."""
+
+
+class Curvature(NamedTuple):
+    """The trace of the Hessian and a bound on its largest eigenvalue, from second differences."""
+
+    trace: float
+    smoothness: float
+
+
+def curvature(
+    x: Vector,
+    f_x: float,
+    resolution: Resolution,
+    key: Key,
+    *,
+    pairs: int,
+    radius: float = math.nan,
+) -> Steps[Curvature]:
+    """Tr A and a bound on L from second differences along `pairs` directions: 2 values each, 4 more a radius tried.
+
+    The directions are Gaussian whatever the method's own: E u'Au = tr A and Var u'Au = 2 |A|_F^2, where L <= |A|_F <=
+    sqrt(L tr A).  (For signs the variance has no diagonal part; it vanishes when the axes are the eigenvectors.)
+    """
+    reach, least = Reach.of(x), visible(resolution, f_x)
+    radius = reach.clip(1e-3 * scale_of(x) if math.isnan(radius) else radius)
+    for attempt in range(16):
+        first = yield from differences(x, "gaussian", (*key, 0, attempt), 2, radius, central=True, f_x=f_x)
+        largest = radius**2 * float(np.abs(first.curvatures).max(initial=0.0))
+        wider = reach.clip(5 * radius)
+        if not first.directions:
+            radius /= 30
+        elif largest < least and wider > radius:
+            radius = wider
+        else:
+            break
+    c = first.curvatures
+    if pairs > 2:
+        rest = yield from differences(x, "gaussian", (*key, 1), pairs - 2, radius, central=True, f_x=f_x)
+        c = np.concatenate([c, rest.curvatures])
+    if c.size == 0:
+        return Curvature(least / radius**2, least / radius**2)
+    floor = resolution.at(f_x) / radius**2
+    error = 6 * (resolution.noise / radius**2) ** 2
+    spread = math.sqrt(max(float(np.var(c, ddof=1)) - error, 0.0) / 2) if c.size > 1 else abs(float(c[0]))
+    return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
+
+
+def difference_level(values: Values) -> tuple[float, bool]:
+    """The noise level of equally spaced values, from their difference table, and whether the table agrees on one.
+
+    The k-th differences of independent errors of variance v have variance v (2k)! / (k!)^2, while those of a smooth
+    function fade.  The level is that of the first order from which three in a row agree within a factor of 4 and whose
+    differences change sign (More and Wild, SIAM J. Sci. Comput. 33, 2011).
+    """
+    levels, changes = [], []
+    for k in range(1, values.size):
+        values = np.diff(values)
+        levels.append(math.sqrt(float(np.mean(values**2)) / math.comb(2 * k, k)))
+        changes.append(values.min() < 0 < values.max())
+    for k in range(len(levels) - 2):
+        if changes[k] and max(levels[k : k + 3]) <= 4 * min(levels[k : k + 3]):
+            return levels[k], True
+    return levels[-1], False
+
+
+def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
+    """Estimate how noisy values are around x: 8 values on a random line, 8 more each time the spacing was wrong."""
+    u = signs(key)
+    spacing = max(1e-7, 1e3 * float(np.finfo(x.dtype).eps)) * scale_of(x)
+    flat = rough = quantum = 0.0
+    level, reliable, size = 0.0, False, abs(f_x)
+    for _ in range(6):
+        offsets = tuple(i * spacing * u for i in (-4, -3, -2, -1, 1, 2, 3, 4))
+        told = yield Query(x, offsets)
+        table = np.concatenate([told[:4], [f_x], told[4:]])
+        lost = np.flatnonzero(np.isnan(told))
+        if 0 < lost.size <= 4:  # values that fail at random deserve a second try
+            table[lost + (lost >= 4)] = yield Query(x, tuple(offsets[i] for i in lost))
+        if np.isnan(table).any():
+            spacing /= 10
+            continue
+        size = float(np.abs(table).max())
+        level, reliable = difference_level(table)
+        jumps = np.diff(np.unique(table))
+        if jumps.size >= 5 and reliable:
+            break
+        reliable = False
+        if jumps.size < 5:  # constant or rounded to few levels: look wider
+            flat, quantum = spacing, float(jumps.min(initial=math.inf)) if jumps.size else quantum
+        else:  # f itself varies too much over the table: look closer
+            rough = spacing
+        spacing = math.sqrt(flat * rough) if flat and rough else spacing * (100 if flat else 0.01)
+    if not reliable:
+        level = max(0.3 * quantum, min(level, 1e-14 * size))
+    if level > GENUINE * size:
+        return Resolution(level, ROUND_OFF)
+    return Resolution(0.0, max(ROUND_OFF, level / size if size else 0.0))
+
+
+class Scales(NamedTuple):
+    """What a method has to know before its first step: f(x) and its resolution, tr A, L, the radii allowed."""
+
+    f_x: float
+    resolution: Resolution
+    trace: float
+    smoothness: float
+    reach: Reach
+
+
+class Measured:
+    """For states with `scales`: what drivers may ask of any state, its noise level (nan before it is known)."""
+
+    scales: Scales | None
+
+    @property
+    def noise(self) -> float:
+        return math.nan if self.scales is None else self.scales.resolution.noise
+
+
+def measure(
+    x: Vector,
+    key: Key,
+    *,
+    noise: float | str,
+    trace: float | None = None,
+    smoothness: float | None = None,
+    known: Scales | None = None,
+    pairs: int = 16,
+) -> Steps[Scales]:
+    """Measure what is not given: f(x), the noise level ("auto", 8 values) and the curvature (2 values a pair).
+
+    `known` are the scales of an earlier point: its resolution is kept, its trace gives the first radius, its curvature
+    counts half (so that half as many values do), and it is returned as it is when there is no value at x.
+    """
+    f_x = yield from value(x)
+    if math.isnan(f_x):
+        f_x = yield from value(x)  # a value that fails at random deserves a second try
+    if math.isnan(f_x):
+        if known is None:
+            raise ValueError("f must have a value at the point where a method starts; it failed there twice.")
+        return known
+    if known is not None:
+        resolution = known.resolution
+    elif isinstance(noise, str):
+        resolution = yield from noise_level(x, f_x, (*key, 0))
+    else:
+        resolution = Resolution(noise)
+    if trace is None or smoothness is None:
+        if known is None:
+            found = yield from curvature(x, f_x, resolution, (*key, 1), pairs=pairs)
+        else:
+            radius = math.sqrt(visible(resolution, f_x) / known.trace)
+            seen = yield from curvature(x, f_x, resolution, (*key, 1), pairs=8, radius=radius)
+            found = Curvature((known.trace + seen.trace) / 2, (known.smoothness + seen.smoothness) / 2)
+        trace = found.trace if trace is None else trace
+        smoothness = found.smoothness if smoothness is None else smoothness
+    return Scales(f_x, resolution, trace, smoothness, Reach.of(x))
+
+
+def slopes(
+    x: Vector,
+    law: str,
+    key: Key,
+    batch: int,
+    scales: Scales,
+    *,
+    f_last: float,
+    f_x: float = math.nan,
+    radius: float | None = None,
+    difference: str = "auto",
+    corrected: bool = True,
+) -> Steps[Lines]:
+    """Slopes at x along a batch of directions, with the radius and the difference that the scales call for.
+
+    `f_last` is the size of values hereabouts, `f_x` the value at x if known; `radius` and `difference` ("forward",
+    "central") overrule the scales.  `corrected` takes the expected curvature off forward slopes.
+    """
+    central = difference == "central" or (difference == "auto" and scales.resolution.noise > 0)
+    if radius is None:
+        rule = central_radius if central else forward_radius
+        radius = scales.reach.clip(rule(scales.resolution.at(f_last), scales.trace))
+    found = yield from differences(
+        x,
+        law,
+        key,
+        batch,
+        radius,
+        central=central,
+        f_x=math.nan if central else f_x,
+        correction=scales.trace if corrected else 0.0,
+    )
+    return found
