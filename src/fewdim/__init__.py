@@ -1,6 +1,6 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
-from fewdim import theory
+from fewdim import oracles, problems, theory
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
 from fewdim.loop import EvaluationError, History
@@ -33,7 +33,9 @@ __all__ = [
     "coordinate",
     "gaussian",
     "minimize",
+    "oracles",
     "perturb",
+    "problems",
     "run",
     "scipy_method",
     "signs",

@@ -106,13 +106,13 @@ class Run:
                 if reason := self._ended():
                     return reason
             if session.nit > steps:
-                if self._converged():
-                    return "converged"
                 if self.report is not None:
                     try:
                         self.report(self.result("callback"))
                     except StopIteration:
                         return "callback"
+                if self._converged():
+                    return "converged"
         return "finished"
 
     def _noted(self, value: Value) -> float:

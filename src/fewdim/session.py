@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fewdim.core import Asked, Method, Query, S, Values
+from fewdim.core import Asked, Delegate, Method, Query, S, Values
 from fewdim.directions import Key, Vector
 
 
@@ -138,7 +138,7 @@ class Session(Generic[S]):
         lines = [f"{type(self.method).__name__}, step {self.state.k}, {self.nfev} evaluations"]
         frame: Any = self._steps
         while frame is not None:
-            if isinstance(frame, Asked):
+            if isinstance(frame, Delegate):
                 frame = frame.steps
             elif isinstance(frame, Generator):
                 code, line = frame.gi_code, frame.gi_frame.f_lineno if frame.gi_frame else 0  # type: ignore[attr-defined]

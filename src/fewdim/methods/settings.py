@@ -43,6 +43,13 @@ def check_positive(owner: object, **values: object) -> None:
             raise ValueError(_rule(owner, name, "must be a positive number", value))
 
 
+def check_level(owner: object, **values: object) -> None:
+    """Each value must be a finite number of at least 0."""
+    for name, value in values.items():
+        if not (_is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
+            raise ValueError(_rule(owner, name, "must be a number of at least 0", value))
+
+
 def check_count(owner: object, **values: object) -> None:
     """Each value must be an integer of at least 1."""
     for name, value in values.items():
