@@ -100,14 +100,15 @@ def differences(
     """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query.
 
     Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
-    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions.
+    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions,
+    unless nothing came at all: then x itself is at fault.
     """
     ask_origin = not central and math.isnan(f_x)
     directions = [LAWS[law]((*key, j)) for j in range(count)]
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
     ask_origin = ask_origin and math.isnan(f_x)
-    if lost or ask_origin:
+    if (lost or ask_origin) and not (len(lost) == count and math.isnan(f_x)):
         for i, j in enumerate(lost):
             directions[j] = LAWS[law]((*key, count + i))
         fresh = [directions[j] for j in lost]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -116,7 +116,7 @@ class HeavyBall(Settings):
         smoothness: float | None = None,
         strong_convexity: float | None = None,
         half_dimension: float | None = None,
-        spectrum: Sequence[float] | None = None,
+        spectrum: Iterable[float] | None = None,
         batch: int = 1,
         directions: str = "signs",
         radius: float | None = None,

@@ -13,6 +13,7 @@ from fewdim.scales import Measured, Scales, measure, slopes
 
 Step = Literal["auto", "paper", "nesterov"]
 PATIENCE = 10  # steps in a row above the anchor before "auto" goes back to it
+RECOVERY = 1.05  # by which a damped step grows again with each step that found a value
 FIRST_REVIEW = 50  # steps after which "auto" estimates the trace for the second time
 
 
@@ -27,6 +28,8 @@ class RandomGradientState(Measured):
     scales: Scales | None = None  # measured at the anchor; None before the first step
     anchor: Vector | None = None
     k_anchor: int = 0
+    previous: Vector | None = None  # the iterate before x
+    wary: int = 0  # steps for which another iterate without a value would damp the step
     rises: int = 0  # steps in a row that started above the anchor
     damping: float = 1.0  # of the "auto" step
 
@@ -51,7 +54,8 @@ class RandomGradient(Settings):
     noise          delta   "auto"              level of the noise of f; 0 is exact; "auto" spends about 8 values
     =============  ======  ==================  ==============================================================
 
-    **Cost.** m + 1 values a step (2m central); one more vector than x is held (two with `step="auto"`); width m.
+    **Cost.** m + 1 values a step (2m central); one vector beyond x, the iterate before it (two with `step="auto"`);
+    width m.
 
     **Guarantee.** On a convex quadratic with h = 1/(tr+2L), E f falls by the factor 1 - mu/(tr+2L) a step: about
     ED_1/mu log(1/eps) values, no d in it (Theorem 1 with its constant improved 12-fold; needs h < 2/(tr+2L)).
@@ -60,7 +64,8 @@ class RandomGradient(Settings):
     **Departures.** Forward slopes lose r tr/2, their expected curvature, which the paper leaves in (not with "paper"
     and "nesterov", which are as printed).  With `step="auto"` the trace is estimated again each time the number of
     steps since the last estimate has doubled, and after 10 steps in a row that began above the last estimate's value
-    the run returns there with half the step: the paper takes tr A and L for known.
+    the run returns there with half the step: the paper takes tr A and L for known.  An iterate without a value is
+    given up for the one before it.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -131,7 +136,7 @@ class RandomGradient(Settings):
         elif self.adaptive and s.rises >= PATIENCE and s.anchor is not None:
             s = yield from self._review(s, s.anchor, 0.5 * s.damping)
         elif self.adaptive and s.k - s.k_anchor >= max(FIRST_REVIEW, s.k_anchor):
-            s = yield from self._review(s, s.x, min(1.0, 2 * s.damping))
+            s = yield from self._review(s, s.x, s.damping)
         else:
             fresh = False
         scales = s.scales
@@ -148,14 +153,25 @@ class RandomGradient(Settings):
             difference=self.difference,
             corrected=self.step_ not in ("paper", "nesterov"),
         )
-        if math.isnan(found.f_x):  # no value at x; a few times in a row count as a rise above the anchor
-            return replace(s, k=s.k + 1, rises=s.rises + 3)
+        if math.isnan(found.f_x):  # no value at x: back by a step, and when that does not help, on by shorter ones
+            back = s.x if s.previous is None else s.previous
+            damping = 0.3 * s.damping if s.wary and self.adaptive else s.damping
+            return replace(s, x=back, previous=None, k=s.k + 1, wary=2, damping=damping)
         x, m = s.x, len(found.directions)
         if m:  # x - (h/m) sum s_j u_j, the iteration of Algorithm 1
             h = s.damping * self._step(scales, s.x.size)
             x = accumulate(s.x, -h / m * found.slopes, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
-        return replace(s, x=x, k=s.k + 1, f_x=found.f_x, rises=s.rises + 1 if above else 0)
+        return replace(
+            s,
+            x=x,
+            previous=s.x,
+            k=s.k + 1,
+            f_x=found.f_x,
+            wary=max(0, s.wary - 1),
+            rises=s.rises + 1 if above else 0,
+            damping=min(1.0, RECOVERY * s.damping),
+        )
 
     def _review(self, s: RandomGradientState, x: Vector, damping: float) -> Steps[RandomGradientState]:
         """Measure at x what is not given, and make x the anchor."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 M = TypeVar("M")
@@ -76,7 +76,7 @@ def check_momentum(owner: object, momentum: object) -> None:
         raise ValueError(_rule(owner, "momentum", "must lie in [0, 1)", momentum))
 
 
-def check_spectrum(owner: object, spectrum: Sequence[float] | None) -> tuple[float, ...] | None:
+def check_spectrum(owner: object, spectrum: Iterable[float] | None) -> tuple[float, ...] | None:
     """`spectrum` is None or eigenvalues of at least 0, not all 0; returned as a tuple."""
     if spectrum is None:
         return None

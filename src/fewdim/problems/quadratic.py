@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,7 @@ class Problem:
     """A function, where to start, its minimum, and its spectrum if that is the same everywhere."""
 
     name: str
-    fun: Callable[[NDArray[np.float64]], float]
+    fun: Callable[[NDArray[Any]], float]
     x0: NDArray[np.float64]
     minimum: float
     spectrum: NDArray[np.float64] | None = None
