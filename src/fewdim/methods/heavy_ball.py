@@ -166,7 +166,7 @@ class HeavyBall(Settings):
             f_last=s.f_x,
             f_x=s.f_x if fresh else math.nan,
             radius=self.radius,
-            corrected=self.constants != "paper",
+            corrected=self.constants != "paper" and (self.step_ is None or self._known()[0] is not None),
         )
         if not line.directions:  # no value there; after a few times in a row, look again from x
             return replace(s, k=s.k + 1, misses=s.misses + 1, velocity=s.velocity if s.misses < MISSES else None)

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from fewdim.core import Cost, Steps
 from fewdim.directions import LAWS, Key, Vector, accumulate
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
@@ -28,7 +30,7 @@ class RandomGradientState(Measured):
     scales: Scales | None = None  # measured at the anchor; None before the first step
     anchor: Vector | None = None
     k_anchor: int = 0
-    previous: Vector | None = None  # the iterate before x
+    moves: tuple[tuple[float, Key], ...] = ()  # coefficients and keys of the directions that led to x
     wary: int = 0  # steps for which another iterate without a value would damp the step
     rises: int = 0  # steps in a row that started above the anchor
     damping: float = 1.0  # of the "auto" step
@@ -54,18 +56,17 @@ class RandomGradient(Settings):
     noise          delta   "auto"              level of the noise of f; 0 is exact; "auto" spends about 8 values
     =============  ======  ==================  ==============================================================
 
-    **Cost.** m + 1 values a step (2m central); one vector beyond x, the iterate before it (two with `step="auto"`);
-    width m.
+    **Cost.** m + 1 values a step (2m central); no vector beyond x is held (one with `step="auto"`); width m.
 
     **Guarantee.** On a convex quadratic with h = 1/(tr+2L), E f falls by the factor 1 - mu/(tr+2L) a step: about
     ED_1/mu log(1/eps) values, no d in it (Theorem 1 with its constant improved 12-fold; needs h < 2/(tr+2L)).
     "paper" contracts by 1 - mu/(24 tr) (Theorem 1).  Signs never do worse than Gaussian directions (Lemma 2).
 
     **Departures.** Forward slopes lose r tr/2, their expected curvature, which the paper leaves in (not with "paper"
-    and "nesterov", which are as printed).  With `step="auto"` the trace is estimated again each time the number of
-    steps since the last estimate has doubled, and after 10 steps in a row that began above the last estimate's value
-    the run returns there with half the step: the paper takes tr A and L for known.  An iterate without a value is
-    given up for the one before it.
+    and "nesterov", which are as printed, nor where a step is given and the trace is not).  With `step="auto"` the trace
+    is estimated again each time the number of steps since the last estimate has doubled, and after 10 steps in a row
+    that began above the last estimate's value the run returns there with half the step: the paper takes tr A and L for
+    known.  An iterate without a value is given up for the one before it, found again from its seeds.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -121,7 +122,7 @@ class RandomGradient(Settings):
     def cost(self) -> Cost:
         fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
         most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
-        return Cost(fewest, most + (18 if self.adaptive else 0), vectors=2 if self.adaptive else 1)
+        return Cost(fewest, most + (18 if self.adaptive else 0), vectors=1 if self.adaptive else 0)
 
     def start(self, x: Vector, key: Key) -> RandomGradientState:
         return RandomGradientState(x, key)
@@ -151,27 +152,32 @@ class RandomGradient(Settings):
             f_x=s.f_x if fresh else math.nan,
             radius=self.radius,
             difference=self.difference,
-            corrected=self.step_ not in ("paper", "nesterov"),
+            corrected=self.step_ == "auto" or (not isinstance(self.step_, str) and self.trace is not None),
         )
         if math.isnan(found.f_x):  # no value at x: back by a step, and when that does not help, on by shorter ones
-            back = s.x if s.previous is None else s.previous
             damping = 0.3 * s.damping if s.wary and self.adaptive else s.damping
-            return replace(s, x=back, previous=None, k=s.k + 1, wary=2, damping=damping)
+            return replace(s, x=self._undone(s), moves=(), k=s.k + 1, wary=2, damping=damping)
         x, m = s.x, len(found.directions)
+        coefficients = found.slopes
         if m:  # x - (h/m) sum s_j u_j, the iteration of Algorithm 1
-            h = s.damping * self._step(scales, s.x.size)
-            x = accumulate(s.x, -h / m * found.slopes, found.directions)
+            coefficients = -s.damping * self._step(scales, s.x.size) / m * found.slopes
+            x = accumulate(s.x, coefficients, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
         return replace(
             s,
             x=x,
-            previous=s.x,
+            moves=tuple(zip(coefficients.tolist(), [u.key for u in found.directions], strict=True)),
             k=s.k + 1,
             f_x=found.f_x,
             wary=max(0, s.wary - 1),
             rises=s.rises + 1 if above else 0,
             damping=min(1.0, RECOVERY * s.damping),
         )
+
+    def _undone(self, s: RandomGradientState) -> Vector:
+        """The iterate before x, to the last bit or two: its step is taken back along the same seeded directions."""
+        back = accumulate(s.x, [-c for c, _ in s.moves], [LAWS[self.directions](key) for _, key in s.moves])
+        return back if s.anchor is None or np.isfinite(back).all() else s.anchor
 
     def _review(self, s: RandomGradientState, x: Vector, damping: float) -> Steps[RandomGradientState]:
         """Measure at x what is not given, and make x the anchor."""
