@@ -224,7 +224,7 @@ class HeavyBall(Settings):
         if self.batch == 1 and load >= 1:
             warnings.warn(
                 f"HeavyBall diverges in mean square on this spectrum: sum q/(1-q) = {load:.3g} must be below 1 "
-                f"(step {h:.3g}, momentum {1 - beta:.6g}).",
+                f"(step {h:.3g}, 1 - momentum {beta:.3g}).",
                 StabilityWarning,
                 stacklevel=3,
             )
