@@ -69,7 +69,15 @@ def test_no_call_is_thrown_away(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
-            allowed = ("check_", "self._set", "super().", "warnings.warn", "object.__setattr__", "self._warn", "seen.")
+            allowed = (
+                "check_",
+                "self._set",
+                "super().",
+                "warnings.warn",
+                "object.__setattr__",
+                "self._warn",
+                "seen.",
+            )
             assert called.startswith(allowed) or called == "self._paper", called
 
 

@@ -36,7 +36,7 @@ def test_conforms(method: Any, check: str) -> None:
     CHECKS[check](method, 150)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e-12, 1e12, 1e100])
+@pytest.mark.parametrize("scale", [1e-60, 1e-12, 1e12, 1e60])
 @pytest.mark.parametrize("name", METHODS)
 def test_the_unit_of_f_does_not_matter(name: str, scale: float) -> None:
     """A scale that is no power of 2 makes values round differently: courses agree to sqrt(round-off), not in bits."""

@@ -73,7 +73,7 @@ def test_history_is_the_running_minimum_thinned() -> None:
         values.append(bowl(x))
         return values[-1]
 
-    result = minimize(fun, np.ones(50), maxfev=3000, rng=0)
+    result = minimize(fun, np.ones(50), method="random-pursuit", maxfev=3000, rng=0)
     best = np.minimum.accumulate(values)
     nfev, low = result.history
     assert np.array_equal(best[nfev - 1], low)
@@ -175,10 +175,10 @@ def test_rows_at_once() -> None:
         ({"maxtime": 0}, ValueError, "maxtime"),
         ({"tol": -1}, ValueError, "tol"),
         ({"f_target": math.nan}, ValueError, "f_target"),
-        ({"noise": -1}, ValueError, r"RandomPursuit\(noise=...\) must be \"auto\" or a number of at least 0; got -1"),
+        ({"noise": -1}, ValueError, r"Auto\(noise=...\) must be \"auto\" or a number of at least 0; got -1"),
         ({"on_failure": "ignore"}, ValueError, "on_failure"),
         ({"rng": -1}, ValueError, "rng must be"),
-        ({"options": {"stepp": 1}}, ValueError, "'auto' has no setting 'stepp'; it has trust"),
+        ({"options": {"stepp": 1}}, ValueError, "'auto' has no setting 'stepp'; it has memory"),
         ({"method": RandomPursuit(), "options": {"trust": True}}, ValueError, "given as an object"),
         ({"bounds": [(0, 1)]}, NotImplementedError, "bounds"),
         ({"workers": 2}, NotImplementedError, "workers"),

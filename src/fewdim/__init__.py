@@ -4,7 +4,16 @@ from fewdim import oracles, problems, theory
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
 from fewdim.loop import EvaluationError, History
-from fewdim.methods import METHODS, Accelerated, HeavyBall, RandomGradient, RandomPursuit, StabilityWarning
+from fewdim.methods import (
+    METHODS,
+    Accelerated,
+    Auto,
+    ConjugateSketch,
+    HeavyBall,
+    RandomGradient,
+    RandomPursuit,
+    StabilityWarning,
+)
 from fewdim.minimize import minimize, scipy_method
 from fewdim.session import Session
 
@@ -15,6 +24,8 @@ __all__ = [
     "METHODS",
     "Accelerated",
     "Along",
+    "Auto",
+    "ConjugateSketch",
     "Direction",
     "EvaluationError",
     "HeavyBall",

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.kernels import add_gaussian, add_signs, gaussian_square
+from fewdim.kernels import add_gaussian, add_signs, add_vector, gaussian_square
 
 Key: TypeAlias = tuple[int, ...]
 Vector: TypeAlias = NDArray[np.floating[Any]]
@@ -58,12 +58,14 @@ class Direction:
         """The factor that the law puts on the generated coordinates in dimension d."""
         if self.law == "sphere":
             return math.sqrt(d / gaussian_square(d, _words([self])[0]))
-        if self.law == "coordinate":
+        if self.law in ("coordinate", "axes"):
             return math.sqrt(d)
         return 1.0
 
     def index(self, d: int) -> int:
         """The coordinate that a `coordinate` or `axis` direction points along."""
+        if self.law == "axes":
+            return self.key[-1] % d
         i = self.key[0] if self.law == "axis" else int(_words([self])[0, 0]) % d
         if i >= d:
             raise ValueError(f"axis(i=...) must be below the dimension {d}; got {i}.")
@@ -111,6 +113,11 @@ def sphere(key: Key) -> Direction:
 def coordinate(key: Key) -> Direction:
     """sqrt(d) times a unit vector chosen uniformly by the key."""
     return Direction("coordinate", key)
+
+
+def axes(key: Key) -> Direction:
+    """sqrt(d) times the unit vector that the last number of the key names, modulo d: one after another, all of them."""
+    return Direction("axes", key)
 
 
 def axis(i: int) -> Direction:
@@ -171,8 +178,7 @@ def _add(x: Vector, coefficients: Any, directions: Sequence[Any], out: Vector) -
     """One run of `accumulate`: seeded directions of one law, or a single vector or axis."""
     first, d = directions[0], x.size
     if not isinstance(first, Direction):
-        scaled = np.multiply(first, x.dtype.type(coefficients[0]), out=None if out is x else out)
-        np.add(x, scaled, out=out)
+        add_vector(x, x.dtype.type(coefficients[0]), first, out)
     elif first.law in _DENSE:
         if first.law == "sphere":
             coefficients = [c * u.length(d) for c, u in zip(coefficients, directions, strict=True)]

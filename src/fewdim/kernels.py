@@ -49,6 +49,12 @@ def add_signs(x: Any, scales: Any, seeds: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
+def add_vector(x: Any, scale: Any, v: Any, out: Any) -> None:
+    for i in range(x.size):
+        out[i] = x[i] + scale * v[i]
+
+
+@numba.njit(cache=True, nogil=True)
 def add_gaussian(x: Any, scales: Any, seeds: Any, out: Any) -> None:
     normals = np.empty(64)
     total = np.empty(64, x.dtype)

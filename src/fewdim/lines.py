@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewdim.core import Query, Steps, Values
-from fewdim.directions import LAWS, Along, Direction, Key, Vector
+from fewdim.directions import LAWS, Along, Direction, Key, Vector, axes
 
 ROUND_OFF = float(np.finfo(np.float64).eps)
 
@@ -46,12 +46,12 @@ class Lines(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------------------- radius
 def scale_of(x: Vector) -> float:
-    """The root mean square of x, to the power of 2 below it; 1 at the origin, where x tells nothing.
+    """The root mean square of x, to the power of 2 below it; 1 at the origin (below 1e-100), where x tells nothing.
 
     A power of 2 does not depend on the order in which a machine sums the squares, so neither does any radius.
     """
     rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
-    return math.ldexp(0.5, math.frexp(rms)[1]) if 0 < rms < math.inf else 1.0
+    return math.ldexp(0.5, math.frexp(rms)[1]) if 1e-100 < rms < math.inf else 1.0
 
 
 class Reach(NamedTuple):
@@ -97,19 +97,20 @@ def differences(
     f_x: float = math.nan,
     correction: float = 0.0,
 ) -> Steps[Lines]:
-    """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query.
+    """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query; "axes" are the coordinates in turn.
 
     Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
     Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions,
     unless nothing came at all: then x itself is at fault.
     """
     ask_origin = not central and math.isnan(f_x)
-    directions = [LAWS[law]((*key, j)) for j in range(count)]
+    make = axes if law == "axes" else LAWS[law]
+    directions = [make((*key, j)) for j in range(count)]
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
     ask_origin = ask_origin and math.isnan(f_x)
     if (lost or ask_origin) and not (len(lost) == count and math.isnan(f_x)):
-        fresh = [LAWS[law]((*key, count + i)) for i in range(len(lost))]
+        fresh = [make((*key, count + i)) for i in range(len(lost))]
         f_x, *sides = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
         for j, u, ahead, behind in zip(lost, fresh, *sides, strict=True):
             directions[j], plus[j], minus[j] = u, ahead, behind
@@ -169,3 +170,53 @@ def parabola(x: Vector, f_x: float, u: Direction, radius: float) -> Steps[Parabo
     c = 2 * float(chords[0] - chords[1]) / float(t[0] - t[1])
     low = int(np.argmin(f))
     return Parabola(float(chords[0]) - 0.5 * c * float(t[0]), c, float(t[low]), float(f[low]))
+
+
+class Move(NamedTuple):
+    """A step x + a e with its value, and the curvature of f along e."""
+
+    e: Vector
+    a: float
+    f_a: float
+    curvature: float
+
+
+def insisted(query: Query, tries: int = 3) -> Steps[Values]:
+    """The values of a query, the missing ones asked again: for points that no other can stand in for."""
+    values = (yield query).copy()
+    for _ in range(tries - 1):
+        lost = np.flatnonzero(np.isnan(values))
+        if lost.size:
+            values[lost] = yield Query(query.origin, tuple(query.offsets[i] for i in lost))
+    return values
+
+
+def value_at(x: Vector, scale: float, v: Vector) -> Steps[float]:
+    """f(x + scale v); inf when there is no value at the second try either, so that it is never chosen."""
+    values = yield from insisted(Query(x, (Along(scale, v),)), tries=2)
+    return math.inf if math.isnan(values[0]) else float(values[0])
+
+
+def search(x: Vector, f_x: float, e: Vector, f_e: float, slope: float) -> Steps[Move]:
+    """The lowest of two to eight points x + a e: a = 1 (its value f_e is known), a length from the slope along e, and
+    one from the parabola through both or, where that opens downwards, ever longer ones.
+    """
+    bend = 2 * (f_e - f_x - slope)
+    b = min(max(-slope / bend, 0.05), 10.0) if bend > 0 else 8.0
+    if abs(b - 1) < 0.05:
+        b = 1.3
+    f_b = yield from value_at(x, b, e)
+    tried = [(f_e, 1.0), (f_b, b)]
+    second = ((f_b - f_x) / b - (f_e - f_x)) / (b - 1) if max(f_b, f_e) < math.inf else -1.0
+    first = f_e - f_x - second
+    if second > 0 and first < 0:
+        c = min(-first / (2 * second), 20.0)
+        if abs(c - b) > 0.03 * b and abs(c - 1) > 0.03:
+            tried.append(((yield from value_at(x, c, e)), c))
+    elif f_b < f_e and b > 1:
+        for j in range(1, 7):
+            tried.append(((yield from value_at(x, b * 4**j, e)), b * 4**j))
+            if not tried[-1][0] < tried[-2][0]:
+                break
+    f_a, a = min(tried)
+    return Move(e, a, f_a, 2 * second)

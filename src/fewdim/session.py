@@ -190,10 +190,11 @@ class Session(Generic[S]):
             query = self._steps.advance(values)
         except StopIteration as stop:
             self.state = stop.value
-            self.nit += 1
-            self._begin()
         else:
             self._open(query, known={})
+            return
+        self.nit += 1
+        self._begin()
 
 
 def as_vector(x0: ArrayLike) -> Vector:

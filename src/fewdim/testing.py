@@ -41,10 +41,7 @@ def check_states(method: Method[Any], evaluations: int) -> None:
     """States are frozen dataclasses of data, and nothing writes to the arrays they hold."""
     for state in _states(method, valley, np.ones(5), evaluations):
         assert dataclasses.is_dataclass(state), f"a state must be a dataclass; got {type(state).__name__}."
-        frozen = getattr(type(state), "__dataclass_params__").frozen  # noqa: B009  not in the type stubs
-        assert frozen, f"{type(state).__name__} must be frozen."
-        for field in dataclasses.fields(state):
-            _assert_data(getattr(state, field.name), f"{type(state).__name__}.{field.name}")
+        _assert_data(state, type(state).__name__)
 
 
 def check_purity(method: Method[Any], evaluations: int) -> None:
@@ -178,8 +175,7 @@ def _states(method: Method[Any], fun: Fun, x0: NDArray[Any], evaluations: int) -
     while True:
         if session.nit > step and session.nfev > 0:
             step = session.nit
-            for field in dataclasses.fields(session.state):
-                _lock(getattr(session.state, field.name))
+            _lock(session.state)
             yield session.state
         if session.done or session.nfev >= evaluations:
             return
@@ -217,6 +213,11 @@ def _assert_data(value: Any, name: str) -> None:
     if isinstance(value, tuple):
         for item in value:
             _assert_data(item, name)
+    elif dataclasses.is_dataclass(value):
+        frozen = getattr(type(value), "__dataclass_params__").frozen  # noqa: B009  not in the type stubs
+        assert frozen, f"{name} must be frozen."
+        for field in dataclasses.fields(value):
+            _assert_data(getattr(value, field.name), f"{name}.{field.name}")
     else:
         kinds = (np.ndarray, float, int, bool, str, type(None), np.number)
         assert isinstance(value, kinds), (
@@ -230,3 +231,6 @@ def _lock(value: Any) -> None:
     elif isinstance(value, tuple):
         for item in value:
             _lock(item)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _lock(getattr(value, field.name))

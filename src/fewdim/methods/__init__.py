@@ -3,16 +3,28 @@
 from typing import Any
 
 from fewdim.methods.accelerated import Accelerated
+from fewdim.methods.auto import Auto
+from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
 
 METHODS: dict[str, type[Any]] = {
-    "auto": RandomPursuit,
+    "auto": Auto,
+    "conjugate-sketch": ConjugateSketch,
     "random-gradient": RandomGradient,
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
     "accelerated": Accelerated,
 }
 
-__all__ = ["METHODS", "Accelerated", "HeavyBall", "RandomGradient", "RandomPursuit", "StabilityWarning"]
+__all__ = [
+    "METHODS",
+    "Accelerated",
+    "Auto",
+    "ConjugateSketch",
+    "HeavyBall",
+    "RandomGradient",
+    "RandomPursuit",
+    "StabilityWarning",
+]
