@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import fewdim
 
 SEEDS = 3
-METHODS = {"random-pursuit": "b", "random-gradient": "g", "heavy-ball": "m", "accelerated": "r"}
+METHODS = {"auto": "b", "random-pursuit": "c", "random-gradient": "g", "heavy-ball": "m", "accelerated": "r"}
 Array = NDArray[np.float64]
 
 

@@ -104,6 +104,14 @@ class Spendthrift(Walk):
         return replace(state, k=state.k + 1)
 
 
+class Climber(Walk):
+    """Goes uphill."""
+
+    def step(self, state: WalkState) -> Steps[WalkState]:
+        yield Query(state.x, (None,))
+        return replace(state, x=state.x * 2, k=state.k + 1)
+
+
 class Wanderer(Walk):
     """Asks for points that are not finite."""
 
@@ -123,11 +131,17 @@ def test_a_correct_method_of_a_stranger_passes() -> None:
         (Scribbler(), "states", ValueError),  # numpy refuses to write to a locked array
         (Spendthrift(), "cost", AssertionError),
         (Wanderer(), "hostile", AssertionError),
+        (Climber(), "progress", AssertionError),
     ],
 )
 def test_a_wrong_method_is_found_out(method: Any, check: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         CHECKS[check](method, 100)
+
+
+def test_check_method_always_says_what_is_wrong() -> None:
+    with pytest.raises(AssertionError, match="fails in check 'states': ValueError"):
+        check_method(Scribbler())
 
 
 def test_oracles_conform() -> None:

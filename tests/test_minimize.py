@@ -172,6 +172,7 @@ def test_rows_at_once() -> None:
         ({"method": "newton"}, ValueError, r"minimize\(method=...\) must be one of 'auto'.*got 'newton'"),
         ({"method": RandomPursuit}, TypeError, "must be a name or have start, step and done"),
         ({"maxfev": 0}, ValueError, r"maxfev=...\) must be an integer of at least 1; got 0"),
+        ({"maxfev": math.inf}, ValueError, r"maxfev=...\) must be an integer of at least 1; got inf"),
         ({"maxtime": 0}, ValueError, "maxtime"),
         ({"tol": -1}, ValueError, "tol"),
         ({"f_target": math.nan}, ValueError, "f_target"),
@@ -337,7 +338,7 @@ def test_14_percent_missing_cost_no_more_than_half_again(problem: Any, gap: floa
         fun = Flaky(problem.fun, 0.14, how, seed)
         flaky.append(minimize(fun, problem.x0, method=name, f_target=target, rng=seed, maxfev=200_000))
     assert {r.reason for r in clean + flaky} == {"target"}
-    assert all(r.nfail > 0.1 * r.nfev for r in flaky)
+    assert sum(r.nfail for r in flaky) > 0.1 * sum(r.nfev for r in flaky)
     assert np.median([r.nfev for r in flaky]) <= 1.5 * np.median([r.nfev for r in clean])
 
 
@@ -352,13 +353,110 @@ def test_raise_stops_at_the_first_failure(how: str) -> None:
         assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-def test_more_than_half_failing_ends_the_run_and_says_so() -> None:
-    result = minimize(Flaky(bowl, 0.8, "raise", seed=1), np.ones(5), rng=0)
+@pytest.mark.parametrize("share", [0.8, 1.0])
+def test_more_than_half_failing_ends_the_run_and_says_so(share: float) -> None:
+    result = minimize(Flaky(bowl, share, "raise", seed=1), np.ones(5), rng=0)
     assert (result.reason, result.success) == ("failures", False)
     assert "gave no value" in result.message
     assert "the simulator crashed" in result.message
-    assert result.nfev <= 150
+    assert result.nfev <= 260
     assert result.fun <= 5
+
+
+def test_a_third_failing_is_no_reason_to_stop() -> None:
+    problem = quadratic(power_law(200, 1))
+    for seed in range(3):
+        fun = Flaky(problem.fun, 0.33, "nan", seed)
+        assert minimize(fun, problem.x0, method="random-pursuit", rng=seed, maxfev=8000).reason == "maxfev"
+
+
+def test_noise_and_failures_together() -> None:
+    """With 14 % missing in noise, half as many evaluations again reach a true gap as low, within 1.5; medians of 5."""
+    problem = quadratic(power_law(100, 1))
+    level = 1e-4 * problem.fun(problem.x0)
+    for name in ("random-gradient", "auto"):
+        gaps = []
+        for share, maxfev in ((0.0, 4000), (0.14, 6000)):
+            rng = np.random.default_rng(0)
+            ends = []
+            for seed in range(5):
+                fun = Flaky(lambda x, rng=rng: problem.fun(x) + level * rng.standard_normal(), share, "nan", seed)
+                ends.append(problem.fun(minimize(fun, problem.x0, method=name, maxfev=maxfev, rng=seed).x))
+            gaps.append(np.median(ends))
+        assert gaps[1] < 1.5 * gaps[0], name
+
+
+def test_no_run_jumps_when_a_review_finds_no_value() -> None:
+    """300 short runs with 14 % missing: none ever asks for a point far out."""
+    largest = 0.0
+    for seed in range(300):
+        flaky = Flaky(bowl, 0.14, "nan", seed)
+        points: list[float] = []
+
+        def fun(x: Any, flaky: Any = flaky, points: list[float] = points) -> float:
+            points.append(float(np.abs(x).max()))
+            return float(flaky(x))
+
+        minimize(fun, np.ones(10), method="random-gradient", rng=seed, maxfev=250, tol=0)
+        largest = max(largest, *points)
+    assert largest < 100
+
+
+def test_rounded_output_is_noise_and_no_success_at_the_start() -> None:
+    """A simulator that prints five digits."""
+    for digits in (3, 5):
+        for seed in range(4):
+            result = minimize(lambda x, n=digits: float(f"{bowl(x - 1):.{n}g}"), np.zeros(20), rng=seed, maxfev=5000)
+            assert bowl(result.x - 1) < 0.3 * 20, (digits, seed, result.message)
+
+
+def test_the_noise_estimate_stays_at_the_scale_of_x() -> None:
+    for fun in (lambda x: 1.0, lambda x: round(bowl(x), 1), lambda x: float(f"{bowl(x - 1):.3g}")):
+        far: list[float] = []
+
+        def watched(x: Any, fun: Any = fun, far: list[float] = far) -> float:
+            far.append(float(np.abs(x).max()))
+            return float(fun(x))
+
+        for name in METHODS:
+            minimize(watched, np.zeros(8), method=name, maxfev=60)
+        assert max(far) <= 8
+
+
+@pytest.mark.parametrize("where", [1e4, 1e6])
+def test_a_minimum_far_from_the_scale_of_x0(where: float) -> None:
+    for name in METHODS:
+        result = minimize(lambda x: bowl(x - where), np.zeros(5), method=name, rng=0, maxfev=5000)
+        assert result.fun < 1e-3 * bowl(np.full(5, where)), name
+
+
+def test_one_bad_row_is_one_failure() -> None:
+    calls = 0
+
+    def fun(X: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise RuntimeError("this block")
+        return np.sum(X**2, axis=1)
+
+    result = minimize(fun, np.ones(5), method=RandomGradient(batch=64), vectorized=True, rng=0, maxfev=1000)
+    assert result.nfail == 0  # row by row they all came
+
+
+def test_messages_of_early_ends_are_true() -> None:
+    with pytest.raises(EvaluationError) as caught:
+        minimize(Flaky(bowl, 0.5, "nan", 1), np.ones(5), on_failure="raise", rng=0)
+    assert caught.value.result.reason == "raised"
+    messages: list[str] = []
+    minimize(
+        bowl,
+        np.ones(5),
+        rng=0,
+        maxfev=60,
+        callback=lambda intermediate_result: messages.append(intermediate_result.reason),
+    )
+    assert set(messages) == {"running"}
 
 
 def test_failures_are_logged_not_printed(caplog: pytest.LogCaptureFixture) -> None:
@@ -386,7 +484,7 @@ def test_in_noise_the_answer_is_an_iterate_and_not_the_luckiest_value() -> None:
     level = 1e-3 * problem.fun(problem.x0)
     result = minimize(lambda x: problem.fun(x) + level * rng.standard_normal(), problem.x0, maxfev=6000, rng=0)
     assert result.noise == pytest.approx(level, rel=1)
-    assert result.history.fun[-1] < result.fun  # some probe had better luck
+    assert result.fun != result.history.fun.min()
     assert problem.fun(result.x) < 0.05 * problem.fun(problem.x0)
 
 
@@ -413,6 +511,11 @@ def test_scipy_minimize_takes_our_methods() -> None:
     assert isinstance(result, scipy.optimize.OptimizeResult)
     with_settings = scipy_method("random-gradient", step=0.05, noise=0)
     assert scipy.optimize.minimize(bowl, np.ones(6), method=with_settings, options={"maxfev": 400, "rng": 0}).fun < 0.1
+    xs: list[Any] = []
+    scipy.optimize.minimize(bowl, np.ones(3), method=scipy_method(), callback=xs.append, options={"maxfev": 60})
+    assert xs[0].shape == (3,)
+    with pytest.raises(ValueError, match=r"options must be arguments of fewdim\.minimize; got 'disp'"):
+        scipy.optimize.minimize(bowl, np.ones(3), method=scipy_method(), options={"disp": True})
     with pytest.raises(ValueError, match="fewdim uses function values only; jac= must not be given"):
         scipy.optimize.minimize(bowl, np.ones(2), jac=lambda x: 2 * x, method=scipy_method())
 

@@ -1,6 +1,7 @@
 """Oracles: the noise is what it says, the surrogate is Corollary 3's, and drivers see f itself."""
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,39 @@ def test_uniform_noise_is_bounded_and_uniform() -> None:
 def test_gaussian_noise_has_its_level() -> None:
     error = through(GaussianNoise(0.1), 100, 100, [0.0] * 100)
     assert error.std() == pytest.approx(0.1, rel=0.03)
+
+
+def test_nested_noises_differ() -> None:
+    """Two independent noises of level 1 make one of level sqrt(2), not 2; 4000 values, standard error 1.1 %."""
+    method = Through(Through(_Listener(), GaussianNoise(1.0)), GaussianNoise(1.0))
+    session: Session[Any] = Session(method, np.zeros(2), rng=0)
+    heard: list[float] = []
+    while len(heard) < 4000:
+        for point in session.ask():
+            session.tell(point.id, 0.0)
+        heard.extend(session.state.heard)
+    assert np.std(heard) == pytest.approx(math.sqrt(2), rel=0.05)
+
+
+@dataclass(frozen=True)
+class _Heard:
+    x: Any
+    key: Any
+    k: int = 0
+    heard: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Listener:
+    def start(self, x: Any, key: Any) -> _Heard:
+        return _Heard(x, key)
+
+    def step(self, state: _Heard) -> Steps[_Heard]:
+        values = yield Query(state.x, (None,) * 50)
+        return replace(state, k=state.k + 1, heard=tuple(values.tolist()))
+
+    def done(self, state: _Heard) -> bool:
+        return False
 
 
 def test_noise_is_a_function_of_its_key() -> None:

@@ -31,7 +31,7 @@ def test_the_loop_of_the_documentation() -> None:
 
 
 def test_the_first_point_is_x0_and_its_value_is_used() -> None:
-    session = Session(RandomGradient(step=0.1, noise=0), np.full(3, 2.0), rng=0)
+    session = Session(RandomGradient(step=0.1, radius=1e-4, noise=0), np.full(3, 2.0), rng=0)
     (point,) = session.ask()
     assert point.x.tolist() == [2.0, 2.0, 2.0]
     session.tell(point.id, 12.0)
@@ -40,7 +40,7 @@ def test_the_first_point_is_x0_and_its_value_is_used() -> None:
 
 
 def test_points_may_be_told_in_any_order_and_their_ids_count_evaluations() -> None:
-    session = Session(RandomGradient(step=0.1, batch=4, noise=0), np.ones(3), rng=0)
+    session = Session(RandomGradient(step=0.1, batch=4, radius=1e-4, noise=0), np.ones(3), rng=0)
     session.tell(session.ask()[0].id, 3.0)
     points = session.ask(3) + session.ask()
     assert [p.id for p in points] == [1, 2, 3, 4]

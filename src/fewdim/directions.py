@@ -3,7 +3,7 @@
 A direction is a random vector u of R^d with E[u u'] = I.  It is a pure function of its law and its key, coordinate by
 coordinate, so the same key gives the same vector on every machine, in any order and for any number of threads:
 
-    seed  = BLAKE2b of the key, 128 bits, read as two words (a, c)
+    seed  = BLAKE2b of the key, with the name of the law, 128 bits, read as two words (a, c)
     word  = mix(a + b * golden, c)   the b-th 64-bit word: a splitmix64 finaliser with c folded into its middle
 
 One word gives 64 signs or one normal deviate.  Only additions, multiplications, divisions and square roots of IEEE
@@ -52,7 +52,7 @@ class Direction:
             packed = struct.pack(f"<{len(self.key)}Q", *self.key)
         except struct.error:
             raise ValueError(f"{self.law}(key=...) must hold integers in [0, 2**64); got {self.key}.") from None
-        return blake2b(packed, digest_size=16).digest()
+        return blake2b(packed, digest_size=16, person=self.law.encode()).digest()
 
     def length(self, d: int) -> float:
         """The factor that the law puts on the generated coordinates in dimension d."""
@@ -156,8 +156,12 @@ def accumulate(
     """
     if len(coefficients) != len(directions):
         raise ValueError(f"accumulate(...) got {len(coefficients)} coefficients for {len(directions)} directions.")
+    if x.ndim != 1 or x.dtype.kind != "f":
+        raise TypeError(f"accumulate(x=...) must be a vector of floats; got shape {x.shape}, dtype {x.dtype}.")
     if out is None:
         out = np.empty_like(x)
+    elif out.shape != x.shape or out.dtype != x.dtype:
+        raise ValueError(f"accumulate(out=...) must be like x, {x.shape} {x.dtype}; got {out.shape} {out.dtype}.")
     if len(directions) == 1:
         _add(x, coefficients, directions, out)
         return out

@@ -65,11 +65,15 @@ def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:
             X = np.empty((len(block), origin.size), dtype=origin.dtype)
             for row, point in zip(X, block, strict=True):
                 point.query.point(point.index, row)
+            rows_in = X.reshape(len(block), *points[0].shape)
             try:
-                returned = fun(X.reshape(len(block), *points[0].shape), *args)
+                returned = fun(rows_in, *args)
             except Exception as error:
-                failure = f"{type(error).__name__}: {error}"
-                yield from (Value(math.nan, failure, error) for _ in block)
+                if len(block) == 1:
+                    yield Value(math.nan, f"{type(error).__name__}: {error}", error)
+                else:  # one row may be at fault: find out which
+                    for point in block:
+                        yield from evaluate([point])
                 continue
             values = np.asarray(returned)
             if values.shape != (len(block),):

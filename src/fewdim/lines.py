@@ -100,17 +100,18 @@ def differences(
     """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query; "axes" are the coordinates in turn.
 
     Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
-    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions,
-    unless nothing came at all: then x itself is at fault.
+    Central gives curvatures too when `f_x` is known, and an estimate of it when not.  What is missing is asked once
+    more, along fresh directions, unless nothing came at all: then x itself is at fault.
     """
     ask_origin = not central and math.isnan(f_x)
     make = axes if law == "axes" else LAWS[law]
     directions = [make((*key, j)) for j in range(count)]
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
+    some = any(not math.isnan(v) for v in (plus + minus if central else [f_x, *plus]))
     ask_origin = ask_origin and math.isnan(f_x)
-    if (lost or ask_origin) and not (len(lost) == count and math.isnan(f_x)):
-        fresh = [make((*key, count + i)) for i in range(len(lost))]
+    if (lost or ask_origin) and some:
+        fresh = [directions[j] if law == "axes" else make((*key, count + i)) for i, j in enumerate(lost)]
         f_x, *sides = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
         for j, u, ahead, behind in zip(lost, fresh, *sides, strict=True):
             directions[j], plus[j], minus[j] = u, ahead, behind
@@ -121,9 +122,11 @@ def differences(
             kept.append(u)
             slopes.append(slope)
             curvatures.append((ahead + behind - 2 * f_x) / radius**2 if central else math.nan)
-    if central and math.isnan(f_x) and kept:
-        pairs = [a + b for a, b in zip(plus, minus, strict=True) if not math.isnan(a + b)]
-        f_x = sum(pairs) / (2 * len(pairs)) - 0.5 * radius**2 * correction
+    if central and math.isnan(f_x):
+        pairs = [(a + b) / 2 for a, b in zip(plus, minus, strict=True) if not math.isnan(a + b)]
+        seen = pairs or [v for v in plus + minus if not math.isnan(v)]
+        if seen:
+            f_x = sum(seen) / len(seen) - 0.5 * radius**2 * correction
     return Lines(tuple(kept), np.array(slopes), np.array(curvatures), f_x)
 
 
@@ -192,8 +195,8 @@ def insisted(query: Query, tries: int = 3) -> Steps[Values]:
 
 
 def value_at(x: Vector, scale: float, v: Vector) -> Steps[float]:
-    """f(x + scale v); inf when there is no value at the second try either, so that it is never chosen."""
-    values = yield from insisted(Query(x, (Along(scale, v),)), tries=2)
+    """f(x + scale v); inf when there is no value at the third try either, so that it is never chosen."""
+    values = yield from insisted(Query(x, (Along(scale, v),)))
     return math.inf if math.isnan(values[0]) else float(values[0])
 
 

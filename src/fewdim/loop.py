@@ -22,7 +22,8 @@ from fewdim.session import Point, Session
 
 log = logging.getLogger("fewdim")
 
-WINDOW = 50  # evaluations over which more than half failing ends a run
+WINDOW = 200  # evaluations over which more than half failing ends a run
+DEAD = 50  # failures in a row that end it
 REASONS = {  # reason: status, success, sentence
     "target": (0, True, "The target f_target was reached."),
     "converged": (0, True, "The second half of the evaluations gained less than tol of the total decrease."),
@@ -32,6 +33,8 @@ REASONS = {  # reason: status, success, sentence
     "callback": (3, False, "The callback stopped the run."),
     "interrupted": (4, False, "The run was interrupted from the keyboard."),
     "failures": (5, False, "More than half of the last evaluations gave no value."),
+    "raised": (6, False, "An exception ended the run."),
+    "running": (7, False, "The run goes on."),
 }
 
 
@@ -71,7 +74,7 @@ class Run:
         self.counts: list[int] = []
         self.lows: list[float] = []
         self.recent: deque[bool] = deque(maxlen=WINDOW)
-        self.failure = ""
+        self.failure, self.failures, self.dead = "", 0, 0
         self.answer: tuple[Any, float] | None = None
         self.confirmed = 0  # evaluations spent on the answer
         self.judge_at = min(10 * (session.state.x.size + 10), 1000)
@@ -89,7 +92,7 @@ class Run:
                 raise
             if isinstance(error, KeyboardInterrupt):
                 return "interrupted"
-            error.partial_result = self.result("failures")  # type: ignore[attr-defined]
+            error.partial_result = self.result("raised")  # type: ignore[attr-defined]
             raise
         finally:
             if self.bar is not None:
@@ -110,7 +113,7 @@ class Run:
             if session.nit > steps:
                 if self.report is not None:
                     try:
-                        self.report(self.result("callback"))
+                        self.report(self.result("running"))
                     except StopIteration:
                         return "callback"
                 if self._converged():
@@ -122,16 +125,19 @@ class Run:
         missing = math.isnan(value.fun)
         if missing:
             self.failure = value.failure
+            self.failures += 1
+            self.dead += 1
             log.debug("evaluation %d failed: %s", self.session.nfev, value.failure)
             if self.session.nfev == 0:
                 raise ValueError(f"fun(x0) must give a finite value; {value.failure}.") from value.error
             if self.raising:
                 message = f"evaluation {self.session.nfev} failed: {value.failure}"
                 error = EvaluationError(message)
-                error.result = self.result("failures")
+                error.result = self.result("raised")
                 raise error from value.error
-        elif value.fun < self.latest:
-            self.latest = value.fun
+        else:
+            self.dead = 0
+            self.latest = min(self.latest, value.fun)
         self.recent.append(missing)
         return value.fun
 
@@ -151,7 +157,7 @@ class Run:
                 self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
         if low <= self.f_target:
             return "target"
-        if self.recent[-1] and len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
+        if self.recent[-1] and (2 * sum(self.recent) > WINDOW or self.dead >= DEAD):
             return "failures"
         return "maxtime" if time.monotonic() > self.deadline else ""
 
@@ -187,8 +193,15 @@ class Run:
             return
         (value,) = self.source([Point(session.nfev, Query(session.state.x), 0, session.shape)])
         self.confirmed = 1
-        if value.fun <= session.lowest + 8 * level:
-            self.answer = session.state.x.reshape(session.shape).copy(), value.fun
+        fun = self._noted(value)
+        if fun <= session.lowest + 8 * level:
+            self.answer = session.state.x.reshape(session.shape).copy(), fun
+
+    def _history(self) -> History:
+        counts, lows = self.counts, self.lows
+        if counts and counts[-1] < self.session.nfev:
+            counts, lows = [*counts, self.session.nfev], [*lows, self.session.lowest]
+        return History(np.array(counts), np.array(lows))
 
     def result(self, reason: str) -> OptimizeResult:
         """The result as of now."""
@@ -197,7 +210,7 @@ class Run:
         best = session.best
         x, fun = (best.x, best.fun) if self.answer is None else self.answer
         if self.failure:
-            sentence += f" {session.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
+            sentence += f" {self.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
         return OptimizeResult(
             x=x,
             fun=fun,
@@ -207,7 +220,7 @@ class Run:
             message=sentence,
             nfev=self.nfev,
             nit=session.nit,
-            nfail=session.failures,
+            nfail=self.failures,
             noise=self._noise(),
-            history=History(np.array([*self.counts, session.nfev]), np.array([*self.lows, session.lowest])),
+            history=self._history(),
         )

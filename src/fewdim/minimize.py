@@ -59,7 +59,7 @@ def minimize(
     maxfev : int, optional
         Most evaluations; default 100 (d + 100).
     f_target : float, optional
-        Stop as soon as a value is at most this.
+        Stop as soon as a value is at most this (in noise, a lucky value may be).
     maxtime : float, optional
         Most seconds; looked at between evaluations.
     tol : float, optional
@@ -81,7 +81,8 @@ def minimize(
         Show a progress bar on standard error.
     on_failure : "missing" or "raise"
         An exception, a NaN or an infinity is a missing value and counted in `nfail`; "raise" stops at the first one
-        with an `EvaluationError`.  More than half of the last 50 evaluations missing ends the run.
+        with an `EvaluationError`.  More than half of the last 200 evaluations missing, or 50 in a
+        row, end the run.
     options : dict, optional
         Settings of a method given by name, and `reuse_buffer=True`: fun gets the same array each time.
     bounds, workers, timeout, journal, certify
@@ -147,9 +148,12 @@ def scipy_method(method: Any = "auto", **settings: Any) -> Callable[..., Optimiz
         if constraints or unused:
             name = "constraints" if constraints else unused[0]
             raise ValueError(f"fewdim uses function values only; {name}= must not be given.")
-        wrapped = None if callback is None else (lambda intermediate_result: callback(intermediate_result))
+        known = inspect.signature(minimize).parameters
+        for name in options:
+            if name not in known:
+                raise ValueError(f"scipy_method: options must be arguments of fewdim.minimize; got {name!r}.")
         own = {**settings, **options.pop("options", {})}
-        return minimize(fun, x0, args, method=method, bounds=bounds, callback=wrapped, options=own, **options)
+        return minimize(fun, x0, args, method=method, bounds=bounds, callback=callback, options=own, **options)
 
     return solve
 
@@ -176,13 +180,19 @@ def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
     missing = [name for name in ("start", "step", "done") if not callable(getattr(method, name, None))]
     if missing or isinstance(method, type):
         raise TypeError(f"minimize(method=...) must be a name or have start, step and done; got {method!r}.")
-    return method if noise == "auto" or not hasattr(method, "noise") else changed(method, noise=noise)
+    if noise == "auto":
+        return method
+    if not hasattr(method, "noise"):
+        raise ValueError(
+            f"minimize(noise=...) must be left to the method: {method!r} has no such setting; got {noise!r}."
+        )
+    return changed(method, noise=noise)
 
 
 def _check(
     maxfev: int | None, f_target: float | None, maxtime: float | None, tol: float | None, on_failure: str
 ) -> None:
-    if maxfev is not None and (maxfev != int(maxfev) or maxfev < 1):
+    if maxfev is not None and not (1 <= maxfev < math.inf and maxfev == int(maxfev)):
         raise ValueError(f"minimize(maxfev=...) must be an integer of at least 1; got {maxfev!r}.")
     if f_target is not None and math.isnan(f_target):
         raise ValueError("minimize(f_target=...) must be a number; got nan.")

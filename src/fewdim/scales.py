@@ -24,6 +24,7 @@ from fewdim.lines import (
     visible,
 )
 
+UNROUND = 1.3719  # steps that no decimal rounding of f can fall in step with
 GENUINE = 1e-12
 """Above this fraction of |f| a measured noise level is taken for noise, below for round-off that scales with |f|."""
 
@@ -68,8 +69,10 @@ def curvature(
     if c.size == 0:
         return Curvature(least / radius**2, least / radius**2)
     floor = resolution.at(f_x) / radius**2
-    error = 6 * (resolution.noise / radius**2) ** 2
-    spread = math.sqrt(max(float(np.var(c, ddof=1)) - error, 0.0) / 2) if c.size > 1 else abs(float(c[0]))
+    error = 2 * (resolution.noise / radius**2) ** 2  # f(x) is common to all and does not make them differ
+    largest = max(float(np.abs(c).max()), floor)  # squares of c alone may overflow
+    variance = float(np.var(c / largest, ddof=1)) * largest if c.size > 1 else 2 * largest
+    spread = math.sqrt(max(variance - error / largest, 0.0) / 2) * math.sqrt(largest)
     return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
 
 
@@ -94,8 +97,9 @@ def difference_level(values: Values) -> tuple[float, bool]:
 def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     """Estimate how noisy values are around x: 8 values on a random line, 8 more each time the spacing was wrong."""
     u = signs(key)
-    spacing = max(1e-7, 1e3 * float(np.finfo(x.dtype).eps)) * scale_of(x)
-    flat = rough = quantum = 0.0
+    spacing = UNROUND * max(1e-7, 1e3 * float(np.finfo(x.dtype).eps)) * scale_of(x)
+    widest = Reach.of(x).high / 4
+    flat = rough = 0.0
     level, reliable, size = 0.0, False, abs(f_x)
     for _ in range(6):
         offsets = tuple(i * spacing * u for i in (-4, -3, -2, -1, 1, 2, 3, 4))
@@ -110,16 +114,20 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
         size = float(np.abs(table).max())
         level, reliable = difference_level(table)
         jumps = np.diff(np.unique(table))
-        if jumps.size >= 5 and reliable:
+        if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
+            level, reliable = 0.3 * float(jumps.min()), True
+        if reliable and jumps.size:
             break
         reliable = False
-        if jumps.size < 5:  # constant or rounded to few levels: look wider
-            flat, quantum = spacing, float(jumps.min(initial=math.inf)) if jumps.size else quantum
+        if not jumps.size:  # no difference at all: look wider, but stay at the scale of x
+            if spacing >= widest:
+                return Resolution()
+            flat = spacing
         else:  # f itself varies too much over the table: look closer
             rough = spacing
-        spacing = math.sqrt(flat * rough) if flat and rough else spacing * (100 if flat else 0.01)
+        spacing = min(math.sqrt(flat * rough) if flat and rough else spacing * (100 if flat else 0.01), widest)
     if not reliable:
-        level = max(0.3 * quantum, min(level, 1e-14 * size))
+        level = min(level, 1e-14 * size)
     if level > GENUINE * size:
         return Resolution(level, ROUND_OFF)
     return Resolution(0.0, max(ROUND_OFF, level / size if size else 0.0))

@@ -80,7 +80,7 @@ class Session(Generic[S]):
         self.query: Query | None = None
         self._steps: Asked[S] | None = None
         self._lowest: tuple[float, Query, int, int] | None = None
-        self._handed = 0
+        self._base = self._handed = 0
         if state is None:
             self._open(Query(self.state.x), known={})
         else:
@@ -175,6 +175,7 @@ class Session(Generic[S]):
             return
         self.first = float(self._values[0])
         if math.isnan(self.first):
+            self.query = None
             raise ValueError("f(x0) must be finite: no value could be had at the starting point x0.")
         self._begin()
         if self.query is not None and self.query.origin is self.state.x:

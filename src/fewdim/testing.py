@@ -28,8 +28,13 @@ SEED = 7
 
 def check_method(method: Method[Any], *, evaluations: int = 150) -> None:
     """Run every check on `method`; raises AssertionError at the first that fails."""
-    for check in CHECKS.values():
-        check(method, evaluations)
+    for name, check in CHECKS.items():
+        try:
+            check(method, evaluations)
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise AssertionError(f"{method!r} fails in check {name!r}: {type(error).__name__}: {error}") from error
 
 
 def valley(x: NDArray[Any]) -> float:
@@ -117,6 +122,12 @@ def check_invariance(method: Method[Any], evaluations: int) -> None:
         assert abs(other - plain.fun) <= 1e-2 * drop, f"{method!r} ends at {other}, not {plain.fun}, when {how}."
 
 
+def check_progress(method: Method[Any], evaluations: int) -> None:
+    """On a small convex quadratic the iterate, and not only the luckiest point, ends below the start."""
+    *_, last = _states(method, valley, np.ones(5), evaluations)
+    assert valley(last.x) < valley(np.ones(5)), f"{method!r} is at {valley(last.x)}, no lower than where it started."
+
+
 def check_hostile(method: Method[Any], evaluations: int) -> None:
     """No exception, no point that is not finite, nothing worse than the start, on functions that break assumptions."""
     fail = random.Random(0)
@@ -162,6 +173,7 @@ CHECKS: dict[str, Callable[[Method[Any], int], None]] = {
     "purity": check_purity,
     "delivery": check_delivery,
     "invariance": check_invariance,
+    "progress": check_progress,
     "hostile": check_hostile,
     "cost": check_cost,
 }

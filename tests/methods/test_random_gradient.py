@@ -29,7 +29,7 @@ def iterates(method: Any, problem: Any, steps: int, seed: int = 5) -> list[Any]:
     [
         ({"step": "paper", "trace": SPECTRUM.sum()}, 1 / (12 * SPECTRUM.sum())),
         ({"step": "nesterov", "smoothness": 1.0}, 1 / (4 * 34)),
-        ({"step": 0.05}, 0.05),
+        ({"step": 0.05}, 0.05),  # with a radius given and no trace, no correction
         ({"step": "auto", "trace": SPECTRUM.sum(), "smoothness": 1.0}, 1 / (SPECTRUM.sum() + 2)),
     ],
 )

@@ -84,6 +84,7 @@ class Accelerated(Settings):
     `RandomGradient` come only at high accuracy and with eigenvalues that decay like i^-1.5 or faster.
 
     **Departures.** The paper mentions this rate and dismisses it for Algorithm 2, whose rate is not true (`HeavyBall`).
+    Trace and smoothness are measured once, at the start: where curvature grows along the run, use `RandomGradient`.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -136,7 +137,7 @@ class Accelerated(Settings):
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.batch + 1, 2 * self.batch + 1, vectors=2)
+        return Cost(self.batch + 1, max(2 * self.batch, self.batch + 1), vectors=2)
 
     def start(self, x: Vector, key: Key) -> AcceleratedState:
         return AcceleratedState(x, key)

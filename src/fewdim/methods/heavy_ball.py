@@ -75,12 +75,13 @@ class HeavyBall(Settings):
 
     **Guarantee.** Mean-square stable on a convex quadratic iff sum q/(1-q) < 1 (`fewdim.theory.heavy_ball_load`), to
     leading order N(2 beta/h) < 1 with N(k) = sum l/(l+k); "stable" satisfies it for every spectrum, since
-    N(2(tr+2L)) <= tr/(2(tr+2L)) < 1/2.  Its rate is that of random gradient up to a constant, and so is that of every
-    choice of (h, beta): rate <= 8 mu/(tr-L).
+    N(2(tr+2L)) <= tr/(2(tr+2L)) < 1/2.  Its rate is that of random gradient up to a constant, and in the limit of small
+    steps so is that of every choice of (h, beta): rate <= 8 mu/(tr-L), unless one eigenvalue dominates the trace.
 
     **Departures.** Theorem 3 claims ED_1/2/sqrt(mu) for "paper" and is false: its constants diverge, for instance, on
     10 eigenvalues 1 and 100 eigenvalues 1e-10.  They are kept for study; a `StabilityWarning` says so when `spectrum`
     is given and fails the condition.  As printed, beta is set from h one line before h is set; h comes first.
+    Trace and smoothness are measured once, at the start: where curvature grows along the run, use `RandomGradient`.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -140,7 +141,7 @@ class HeavyBall(Settings):
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.batch + 1, 2 * self.batch + 1, vectors=2)
+        return Cost(self.batch + 1, max(2 * self.batch, self.batch + 1), vectors=2)
 
     def start(self, x: Vector, key: Key) -> HeavyBallState:
         return HeavyBallState(x, key)
@@ -166,7 +167,7 @@ class HeavyBall(Settings):
             f_last=s.f_x,
             f_x=s.f_x if fresh else math.nan,
             radius=self.radius,
-            corrected=self.constants != "paper" and (self.step_ is None or self._known()[0] is not None),
+            corrected=self.constants != "paper" and (self.radius is None or self._known()[0] is not None),
         )
         if not line.directions:  # no value there; after a few times in a row, look again from x
             return replace(s, k=s.k + 1, misses=s.misses + 1, velocity=s.velocity if s.misses < MISSES else None)
@@ -176,11 +177,13 @@ class HeavyBall(Settings):
     def _measure(self, s: HeavyBallState) -> Steps[Scales]:
         trace, smoothness = self._known()
         if self.constants == "paper" or (self.step_ is not None and self.momentum is not None):
-            h, _ = self._constants(1.0, 1.0)
-            trace = 1 / h if trace is None else trace  # used for the radius only
-            smoothness = trace if smoothness is None else smoothness
+            if trace is None and self.half_dimension is not None:
+                trace = self.half_dimension**2  # tr A <= ED_1/2^2; for the radius only
+            smoothness = 1.0 if smoothness is None else smoothness  # not used
         key = (*s.key, s.k, 2 * self.batch, 0)
-        scales = yield from measure(s.x, key, noise=self.noise, trace=trace, smoothness=smoothness)
+        scales = yield from measure(
+            s.x, key, noise=self.noise, trace=trace, smoothness=smoothness, pairs=2 if smoothness else 16
+        )
         return scales
 
     def _known(self) -> tuple[float | None, float | None]:

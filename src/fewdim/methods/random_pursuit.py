@@ -11,6 +11,7 @@ import numpy as np
 from fewdim import lines
 from fewdim.core import Cost, Query, Steps
 from fewdim.directions import LAWS, Direction, Key, Vector, perturb
+from fewdim.lines import Reach
 from fewdim.methods.settings import check_choice, check_noise
 from fewdim.scales import Measured, Scales, measure
 
@@ -95,11 +96,12 @@ class RandomPursuit:
         s = state
         if s.scales is None:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
-            s = replace(s, scales=found, f_x=found.f_x, radius=found.reach.low)
+            s = replace(s, scales=found, f_x=found.f_x, radius=0.0)
         scales = s.scales
         assert scales is not None
         least = math.sqrt(lines.visible(scales.resolution, s.f_x) / scales.trace)
-        r = scales.reach.clip(max(least, s.radius))
+        reach = Reach.of(s.x)
+        r = max(least, s.radius, reach.low)  # may outgrow the scale of x: x0 = 0 tells nothing of where the minimum is
         u = LAWS[self.directions]((*s.key, s.k))
         line = yield from lines.parabola(s.x, s.f_x, u, r)
         if line is None:
@@ -109,7 +111,7 @@ class RandomPursuit:
         blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
         power = slope**2 if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope**2
         s = replace(s, power=power)
-        if c > 0 and abs(slope) < max(20 * r, scales.reach.high) * c:  # its minimiser, unless that is out of all scale
+        if c > 0 and abs(slope) < max(20 * r, reach.high) * c:  # its minimiser, unless that is out of all scale
             share = 1 - blur / power if power > blur else 0.0
             t_c = -share * slope / c  # of least expected value: only this share of the mean square slope is signal
             f_c = s.f_x - slope**2 / (2 * c)
@@ -119,7 +121,7 @@ class RandomPursuit:
             t_c, f_c = yield from _measured(s.x, u, 4 * math.copysign(r, -slope))
         if f_c < f_t:
             t, f_t = t_c, f_c
-        size = math.sqrt(0.9 * s.radius**2 + 0.1 * t**2)
+        size = max(math.sqrt(0.9 * s.radius**2 + 0.1 * t**2), abs(t) / 4 if abs(t) > 3 * r else 0.0)
         if f_t < s.f_x + 2 * scales.resolution.noise:
             x = perturb(s.x, t, u)
             return replace(s, x=x, f_x=f_t, k=s.k + 1, scales=scales, radius=size, fails=0)

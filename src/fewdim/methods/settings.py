@@ -19,6 +19,10 @@ class Settings:
         for name, value in values.items():
             object.__setattr__(self, name + "_" if callable(getattr(type(self), name, None)) else name, value)
 
+    def __replace__(self, **changes: Any) -> Any:
+        """For `copy.replace`; `changed` does it on every Python."""
+        return changed(self, **changes)
+
     def __repr__(self) -> str:
         defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
         shown = [f"{name}={value!r}" for name, value in settings(self).items() if value is not defaults[name]]

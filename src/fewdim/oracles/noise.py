@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from fewdim.core import Query, Steps, T, Values
-from fewdim.directions import Key, gaussian
+from fewdim.directions import Direction, Key, gaussian
 from fewdim.methods.settings import check_level
 from fewdim.oracles.through import changed_values
 
@@ -43,8 +42,8 @@ class GaussianNoise:
 class AdversarialNoise:
     """The sign that hurts most: every value is moved by `level` towards the mean of what the step has seen.
 
-    Differences shrink by 2 level and those that are smaller change sign, so every slope below 2 level / radius points
-    uphill.  A step's first value, when asked alone, is raised.
+    The difference of two values shrinks by 2 level and changes sign when it is smaller, so a slope from two values that
+    is below 2 level / radius points uphill.  A step's first value, when asked alone, is raised.
     """
 
     level: float
@@ -72,8 +71,9 @@ class _Drawn:
         self.level, self.key, self.uniform, self.queries = level, key, uniform, 0
 
     def __call__(self, query: Query, values: Values) -> Values:
-        drawn = gaussian((*self.key, self.queries)).array(len(values)).astype(np.float64)
+        key = (*self.key, self.queries)
         self.queries += 1
-        if self.uniform:
-            drawn = 2 * ndtr(drawn) - 1
-        return values + self.level * drawn
+        if not self.uniform:
+            return values + self.level * gaussian(key).array(len(values))
+        words = np.frombuffer(b"".join(Direction("uniform", (*key, i)).seed[:8] for i in range(len(values))), "<u8")
+        return values + self.level * (words.astype(np.float64) * 2.0**-63 - 1)

@@ -26,6 +26,7 @@ class Surrogate:
 
     def __post_init__(self) -> None:
         check_positive(self, epsilon=self.epsilon, radius=self.radius)
+        object.__setattr__(self, "center", np.array(self.center, dtype=np.float64).ravel())
 
     @property
     def strong_convexity(self) -> float:

@@ -55,11 +55,16 @@ class Through(Generic[S]):
     method: Method[S]
     oracle: Oracle
 
+    @property
+    def depth(self) -> int:
+        """How many oracles lie further in: nested noises are to differ."""
+        return 1 + self.method.depth if isinstance(self.method, Through) else 0
+
     def start(self, x: Vector, key: Key) -> S:
         return self.method.start(x, key)
 
     def step(self, state: S) -> Steps[S]:
-        return self.oracle(self.method.step(state), (*state.key, state.k, STREAM))
+        return self.oracle(self.method.step(state), (*state.key, state.k, STREAM + self.depth))
 
     def done(self, state: S) -> bool:
         return self.method.done(state)

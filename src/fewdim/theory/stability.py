@@ -16,7 +16,9 @@ def heavy_ball_load(spectrum: NDArray[np.float64], step: float, damping: float) 
     eigenvalue l; h is the step, b the damping (1 - momentum).  Infinite when some q is 1 or more, or h l >= 1.
 
     >>> import numpy as np
-    >>> heavy_ball_load(np.r_[np.ones(10), np.full(100, 1e-10)], *_paper(np.r_[np.ones(10), np.full(100, 1e-10)])) > 1
+    >>> spectrum = np.r_[np.ones(10), np.full(100, 1e-10)]
+    >>> h = 1 / (14400 * np.sqrt(spectrum).sum()) ** 2  # the paper's constants
+    >>> heavy_ball_load(spectrum, h, np.sqrt(h * 1e-10)) > 1
     True
     """
     l = np.asarray(spectrum, dtype=np.float64)  # noqa: E741
@@ -30,12 +32,6 @@ def heavy_ball_load(spectrum: NDArray[np.float64], step: float, damping: float) 
     v = (1 + (1 - b) * p) / ((h * l + b * p) * h * l * (1 + (3 - 2 * b) * p))
     q = h**2 * l**2 * (v - 1) / p**2
     return math.inf if q.max() >= 1 else float(np.sum(q / (1 - q)))
-
-
-def _paper(spectrum: NDArray[np.float64]) -> tuple[float, float]:
-    """The paper's step and damping for Algorithm 2: h = 1/(14400 ED_1/2)^2, b = sqrt(h mu)."""
-    h = 1 / (14400 * float(np.sqrt(spectrum).sum())) ** 2
-    return h, math.sqrt(h * float(spectrum.min()))
 
 
 def effective_count(spectrum: NDArray[np.float64], scale: float) -> float:
