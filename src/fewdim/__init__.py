@@ -1,7 +1,8 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
-from fewdim import theory
+from fewdim import dimension, theory
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
+from fewdim.dimension import EffectiveDimension, effective_dimension
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
 from fewdim.loop import EvaluationError, History
 from fewdim.methods import METHODS, Accelerated, HeavyBall, RandomGradient, RandomPursuit, StabilityWarning
@@ -16,6 +17,7 @@ __all__ = [
     "Accelerated",
     "Along",
     "Direction",
+    "EffectiveDimension",
     "EvaluationError",
     "HeavyBall",
     "History",
@@ -31,6 +33,8 @@ __all__ = [
     "accumulate",
     "axis",
     "coordinate",
+    "dimension",
+    "effective_dimension",
     "gaussian",
     "minimize",
     "perturb",
