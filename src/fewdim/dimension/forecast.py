@@ -14,6 +14,9 @@ from fewdim.theory.moments import TwoTerm, advance, heavy_ball, random_gradient
 
 SPREAD = 2.0
 """A single run's gap is taken to lie within this factor of its mean (by Markov, at most half the runs lie above)."""
+STEP = 2.0
+"""A run's step is taken to lie within this factor of the one for the Hessian at x: it is measured from 16 second
+differences, and the Hessian changes on the way."""
 MOST = 300_000  # steps followed
 MEASURING = 45  # values that a method spends on noise, trace and L before its first step
 
@@ -40,8 +43,9 @@ class Prediction:
 class Forecast:
     """Predicted evaluations by method; `str()` is a table, `verdict` one line.
 
-    The range covers both ends of the bracket of the spectrum and a single run's gap within a factor 2 of its mean; that
-    f is not quadratic is not in it.  inf means beyond 300,000 steps.
+    The range covers both ends of the bracket of the spectrum, a single run's gap within a factor 2 of its mean, and a
+    step within a factor 2 of the right one for the Hessian at x.  That f is far from quadratic is not in it.  inf means
+    beyond 300,000 steps.
     """
 
     gap: float
@@ -70,17 +74,18 @@ def forecast(scenarios: Sequence[Scenario], gap: float, d: int, convex: bool, sm
         raise ValueError(f"forecast(gap=...) must lie in (0, 1); got {gap!r}.")
     if not scenarios:
         raise ValueError("forecast(...) needs an estimated spectrum; ask effective_dimension for an alpha below 1.")
-    rules: dict[str, Callable[[Scenario], Iterator[tuple[float, float]]]] = {
+    rules: dict[str, Callable[[Scenario, float], Iterator[tuple[float, float]]]] = {
         "random-gradient": _random_gradient,
-        "accelerated": lambda s: _accelerated(s, d),
+        "accelerated": lambda s, factor: _accelerated(s, factor, d),
         "heavy-ball": _heavy_ball,
-        "finite-difference-cg": lambda s: _conjugate_gradient(s, d),
+        "finite-difference-cg": lambda s, _: _conjugate_gradient(s, d),
     }
-    targets = (SPREAD * gap, gap, gap / SPREAD)
     rows = []
     for method, rule in rules.items():
-        found = np.array([_crossings(rule(s), targets) for s in scenarios])
-        rows.append(Prediction(method, float(found[0, 1]), float(found[:, 0].min()), float(found[:, 2].max())))
+        expected = _first(rule(scenarios[0], 1.0), gap)
+        low = min(_first(rule(s, STEP), SPREAD * gap) for s in scenarios)
+        high = max(_first(rule(s, 1 / STEP), gap / SPREAD) for s in scenarios)
+        rows.append(Prediction(method, expected, low, high))
     return Forecast(gap, tuple(rows), _verdict(rows, scenarios[0], d, convex, smooth))
 
 
@@ -99,15 +104,9 @@ def _verdict(rows: list[Prediction], s: Scenario, d: int, convex: bool, smooth: 
     return text
 
 
-def _crossings(path: Iterator[tuple[float, float]], targets: Sequence[float]) -> list[float]:
-    """The evaluations at which the relative gap first falls to each target (in falling order)."""
-    found: list[float] = []
-    for evaluations, gap in path:
-        while len(found) < len(targets) and gap <= targets[len(found)]:
-            found.append(evaluations)
-        if len(found) == len(targets):
-            break
-    return found + [math.inf] * (len(targets) - len(found))
+def _first(path: Iterator[tuple[float, float]], target: float) -> float:
+    """The evaluations at which the relative gap first falls to the target."""
+    return next((evaluations for evaluations, gap in path if gap <= target), math.inf)
 
 
 def _two_term(s: Scenario, method: TwoTerm) -> Iterator[tuple[float, float]]:
@@ -116,20 +115,20 @@ def _two_term(s: Scenario, method: TwoTerm) -> Iterator[tuple[float, float]]:
         yield MEASURING + 2 * k, advance(l, n, moments, *method.letters, 1.0, 1.0) / first
 
 
-def _random_gradient(s: Scenario) -> Iterator[tuple[float, float]]:
+def _random_gradient(s: Scenario, factor: float) -> Iterator[tuple[float, float]]:
     """`RandomGradient()`: h = 1/(tr + 2 |A|_F), the bound on L that second differences give."""
-    return _two_term(s, random_gradient(_step(s)))
+    return _two_term(s, random_gradient(factor * _step(s)))
 
 
-def _heavy_ball(s: Scenario) -> Iterator[tuple[float, float]]:
+def _heavy_ball(s: Scenario, factor: float) -> Iterator[tuple[float, float]]:
     """`HeavyBall()`: beta = 0.4, h = beta/(tr + 2 |A|_F)."""
-    return _two_term(s, heavy_ball(0.4 * _step(s), 0.6))
+    return _two_term(s, heavy_ball(0.4 * factor * _step(s), 0.6))
 
 
-def _accelerated(s: Scenario, d: int) -> Iterator[tuple[float, float]]:
+def _accelerated(s: Scenario, factor: float, d: int) -> Iterator[tuple[float, float]]:
     """`Accelerated()`: the convex scheme from gamma = tr A, restarted when a window's mean value rises."""
     l, n, moments, first = _at_rest(s)  # noqa: E741
-    trace, h = float(n @ l), _step(s)
+    trace, h = float(n @ l), factor * _step(s)
     theta, gamma, total, count, previous = h / (d + 2), trace, 0.0, 0, math.inf
     for k in range(1, MOST + 1):
         # the scheme of `Accelerated` with mu = 0: alpha^2 / theta = (1 - alpha) gamma = gamma+

@@ -34,7 +34,8 @@ def from_matrix(
         raise ValueError(f"the Hessian must be a finite square matrix; got shape {matrix.shape}.")
     d = matrix.shape[0]
     e, V = np.linalg.eigh((matrix + matrix.T) / 2)
-    error = 0.0 if place is None else math.sqrt(d) * place.error / d  # axes are stepped sqrt(d) times as far
+    # an entry is a second difference over d, but along an axis the higher orders can be d times those of a random line
+    error = 0.0 if place is None else math.sqrt(d) * place.error
     sizes = np.abs(e)
     estimates = {}
     for a in alphas:

@@ -6,14 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from fewdim.core import Cost, Steps
+import numpy as np
+
+from fewdim.core import Cost, Steps, Values, value
 from fewdim.directions import LAWS, Key, Vector, accumulate
+from fewdim.lines import Reach, Resolution, central_radius, differences, scale_of, visible
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
 from fewdim.scales import Measured, Scales, measure, slopes
 
-Step = Literal["auto", "paper", "nesterov"]
+Step = Literal["auto", "local", "paper", "nesterov"]
+STEPS = ("auto", "local", "paper", "nesterov")
 PATIENCE = 10  # steps in a row above the anchor before "auto" goes back to it
 FIRST_REVIEW = 50  # steps after which "auto" estimates the trace for the second time
+MEMORY = 100  # steps that the averages of "local" look back over
+SHORT = 20  # the same at the start, and for the size of g'p that makes steps of all sizes count alike
 
 
 @dataclass(frozen=True)
@@ -25,10 +31,14 @@ class RandomGradientState(Measured):
     k: int = 0
     f_x: float = math.nan  # at the iterate that the last step started from
     scales: Scales | None = None  # measured at the anchor; None before the first step
-    anchor: Vector | None = None
+    anchor: Vector | None = None  # where to go back to
     k_anchor: int = 0
     rises: int = 0  # steps in a row that started above the anchor
     damping: float = 1.0  # of the "auto" step
+    size: float = math.nan  # "local": mean of g'p, the slope along the step p, over a short time
+    power: float = math.nan  # "local": mean of g'p / size
+    bend: float = math.nan  # "local": mean of p'Ap / size, the curvature along the step
+    moved: tuple[float, float] = (0.0, 0.0)  # "local": h and g'p of the last step, whose p'Ap the next values tell
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -40,8 +50,9 @@ class RandomGradient(Settings):
     =============  ======  ==================  ==============================================================
     setting        symbol  default             source
     =============  ======  ==================  ==============================================================
-    step           h       "auto"              "auto" 1/(tr/m + L(1+1/m)), for m=1 1/(tr+2L); "paper" 1/(12 tr)
-                                               (Theorem 1); "nesterov" 1/(4(d+4)L) [2]; or a number
+    step           h       "auto"              "auto" 1/(tr/m + L(1+1/m)), for m=1 1/(tr+2L); "local", below;
+                                               "paper" 1/(12 tr) (Theorem 1); "nesterov" 1/(4(d+4)L) [2];
+                                               or a number
     trace          tr A    estimated           16 second differences (32 values and a few to find the radius)
     smoothness     L       estimated           the same values: sqrt(Var u'Au / 2) = |A|_F >= L
     batch          m       1                   directions per step, asked in one query
@@ -51,7 +62,15 @@ class RandomGradient(Settings):
     noise          delta   "auto"              level of the noise of f; 0 is exact; "auto" spends about 8 values
     =============  ======  ==================  ==============================================================
 
-    **Cost.** m + 1 values a step (2m central); one more vector than x is held (two with `step="auto"`); width m.
+    **step="local"** follows the local effective dimension, as the paper suggests, and spends no value on estimates.
+    Slopes are central.  With p = (1/m) sum s_j u_j the slope along the step is g'p = (1/m) sum s_j^2, so the means of
+    the pairs before and after a step tell its curvature, p'Ap = 2 (f+ - f + h g'p) / h^2.  The step h = E g'p / E p'Ap,
+    with means over about 100 steps, is the one of steepest expected descent: for Gaussian directions and m = 1 it is
+    1/(tr + 2 g'Ag/|g|^2), the trace and the curvature along the gradient where the run is.  The first pair, with f(x0),
+    tells the first curvature; a step that led up is taken back.  `noise="auto"` then means round-off: give the level of
+    the noise if there is one.
+
+    **Cost.** m + 1 values a step (2m central); one more vector than x is held (two with "auto" and "local"); width m.
 
     **Guarantee.** On a convex quadratic with h = 1/(tr+2L), E f falls by the factor 1 - mu/(tr+2L) a step: about
     ED_1/mu log(1/eps) values, no d in it (Theorem 1 with its constant improved 12-fold; needs h < 2/(tr+2L)).
@@ -98,7 +117,9 @@ class RandomGradient(Settings):
         self._set(step=step, trace=trace, smoothness=smoothness, batch=batch)
         self._set(directions=directions, difference=difference, radius=radius, noise=noise)
         if isinstance(step, str):
-            check_choice(self, ("auto", "paper", "nesterov"), step=step)
+            check_choice(self, STEPS, step=step)
+            if step == "local" and difference == "forward":
+                raise ValueError('RandomGradient(step="local") needs central differences; got difference="forward".')
         else:
             check_positive(self, step=step)
         check_positive(self, trace=trace, smoothness=smoothness, radius=radius)
@@ -114,6 +135,8 @@ class RandomGradient(Settings):
 
     @property
     def cost(self) -> Cost:
+        if self.step_ == "local":
+            return Cost(2 * self.batch, 2 * self.batch + 1, vectors=2)
         fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
         most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
         return Cost(fewest, most + (18 if self.adaptive else 0), vectors=2 if self.adaptive else 1)
@@ -125,6 +148,9 @@ class RandomGradient(Settings):
         return False
 
     def step(self, state: RandomGradientState) -> Steps[RandomGradientState]:
+        if self.step_ == "local":
+            state = yield from self._follow(state)
+            return state
         s, fresh = state, True
         if s.scales is None:
             s = yield from self._review(s, s.x, 1.0)
@@ -156,6 +182,53 @@ class RandomGradient(Settings):
             x = accumulate(s.x, -h / m * found.slopes, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
         return replace(s, x=x, k=s.k + 1, f_x=found.f_x, rises=s.rises + 1 if above else 0)
+
+    def _follow(self, s: RandomGradientState) -> Steps[RandomGradientState]:
+        """One step of "local"."""
+        scales, m, f_x = s.scales, self.batch, math.nan
+        if math.isnan(s.bend):
+            f_x = yield from value(s.x)
+        if scales is None:
+            resolution = Resolution(0.0 if self.noise == "auto" else float(self.noise))
+            scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
+        if math.isnan(s.bend):  # wider each time that no curvature was seen
+            guess = 1e-4 * 10.0 ** min(s.k, 12) * scale_of(s.x)
+        else:
+            guess = central_radius(scales.resolution.at(scales.f_x), scales.trace)
+        radius = scales.reach.clip(guess if self.radius is None else self.radius)
+        line = yield from differences(s.x, self.directions, (*s.key, s.k), m, radius, central=True, f_x=f_x)
+        s = replace(s, k=s.k + 1, scales=scales)
+        if not line.directions:
+            return replace(s, moved=(0.0, 0.0))
+        g_p = float(np.sum(line.slopes**2)) / m
+        s = self._learn(s, line.f_x, g_p, line.curvatures, radius)
+        if math.isnan(s.bend):
+            return s
+        if s.anchor is not None and s.moved[0] > 0 and line.f_x > s.f_x + 3 * scales.resolution.noise:
+            return replace(s, x=s.anchor, moved=(0.0, 0.0))  # the step led up: take it back, wiser
+        h = s.power / max(s.bend, 1e-300)
+        x = accumulate(s.x, -h / len(line.directions) * line.slopes, line.directions)
+        known = scales._replace(f_x=line.f_x, trace=m * s.bend / s.power)
+        return replace(s, x=x, f_x=line.f_x, scales=known, moved=(h, g_p), anchor=s.x)
+
+    def _learn(
+        self, s: RandomGradientState, mean: float, g_p: float, curvatures: Values, radius: float
+    ) -> RandomGradientState:
+        """Take into the averages what the pairs tell: the curvature of the last step, at the start their own."""
+        h, last = s.moved
+        if math.isnan(s.bend):
+            c = float(np.mean(np.abs(curvatures)))
+            assert s.scales is not None
+            if not (g_p > 0 and c * radius**2 >= visible(s.scales.resolution, mean)):
+                return s
+            return replace(s, size=g_p, power=1.0, bend=3 * c / self.batch)  # tr + 2L <= 3 tr: the safe side
+        size = s.size + (last - s.size) / SHORT
+        if h == 0 or not size > 0:
+            return s
+        bend = abs(2 * (mean - s.f_x + h * last) / h**2)
+        share = 1 / min(SHORT + s.k, MEMORY)
+        power, bend = s.power + share * (last / size - s.power), s.bend + share * (bend / size - s.bend)
+        return replace(s, size=size, power=power, bend=bend)
 
     def _review(self, s: RandomGradientState, x: Vector, damping: float) -> Steps[RandomGradientState]:
         """Measure at x what is not given, and make x the anchor."""
