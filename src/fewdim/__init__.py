@@ -1,6 +1,6 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
-from fewdim import dimension, theory
+from fewdim import dimension, oracles, problems, theory
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.dimension import EffectiveDimension, effective_dimension
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
@@ -37,7 +37,9 @@ __all__ = [
     "effective_dimension",
     "gaussian",
     "minimize",
+    "oracles",
     "perturb",
+    "problems",
     "run",
     "scipy_method",
     "signs",

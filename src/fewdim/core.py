@@ -99,11 +99,11 @@ class Cost:
     vectors: int
 
 
-class Asked(Generic[T]):
-    """A `Steps` that must ask at least once: the guard against a step that would loop for ever without a query."""
+class Delegate(Generic[T]):
+    """A `Steps` seen through a wrapper: what it asks and is told may be watched or changed on the way."""
 
-    def __init__(self, steps: Steps[T], owner: object) -> None:
-        self.steps, self.owner, self.queries = steps, owner, 0
+    def __init__(self, steps: Steps[T]) -> None:
+        self.steps = steps
 
     def __iter__(self) -> Iterator[Query]:
         return self
@@ -116,13 +116,27 @@ class Asked(Generic[T]):
 
     def advance(self, values: Values | None) -> Query:
         """Send values in (None starts it); the next query, or StopIteration with the result."""
+        return self.steps.send(values)  # type: ignore[arg-type]  # None starts a generator
+
+
+class Asked(Delegate[T]):
+    """A step that must ask at least once: the guard against one that would loop for ever without a query."""
+
+    def __init__(self, steps: Steps[T], owner: object) -> None:
+        super().__init__(steps)
+        self.owner, self.queries = owner, 0
+
+    def advance(self, values: Values | None) -> Query:
         try:
-            query = self.steps.send(values)  # type: ignore[arg-type]  # None starts a generator
+            query = super().advance(values)
         except StopIteration:
             if self.queries == 0:
                 name = type(self.owner).__name__
                 raise RuntimeError(f"{name}.step(state) must yield at least one Query; it returned without.") from None
             raise
+        if not isinstance(query, Query) or len(query) == 0:
+            name = type(self.owner).__name__
+            raise TypeError(f"{name}.step(state) must yield a Query with at least one offset; got {query!r}.")
         self.queries += 1
         return query
 

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.kernels import WORD, add_gaussian, add_signs, gaussian_square
+from fewdim.kernels import add_gaussian, add_signs, gaussian_square
 
 Key: TypeAlias = tuple[int, ...]
 Vector: TypeAlias = NDArray[np.floating[Any]]
@@ -46,26 +46,25 @@ class Direction:
     __array_ufunc__ = None  # numpy scalars leave `scale * direction` to us
 
     @cached_property
-    def seed(self) -> tuple[int, int]:
-        """The key hashed to two 64-bit words."""
+    def seed(self) -> bytes:
+        """The key hashed to two 64-bit words, in little-endian bytes."""
         try:
             packed = struct.pack(f"<{len(self.key)}Q", *self.key)
         except struct.error:
             raise ValueError(f"{self.law}(key=...) must hold integers in [0, 2**64); got {self.key}.") from None
-        a, c = struct.unpack("<2Q", blake2b(packed, digest_size=16).digest())
-        return a, c
+        return blake2b(packed, digest_size=16).digest()
 
     def length(self, d: int) -> float:
         """The factor that the law puts on the generated coordinates in dimension d."""
         if self.law == "sphere":
-            return math.sqrt(d / gaussian_square(d, *map(WORD, self.seed)))
+            return math.sqrt(d / gaussian_square(d, _words([self])[0]))
         if self.law == "coordinate":
             return math.sqrt(d)
         return 1.0
 
     def index(self, d: int) -> int:
         """The coordinate that a `coordinate` or `axis` direction points along."""
-        i = self.key[0] if self.law == "axis" else self.seed[0] % d
+        i = self.key[0] if self.law == "axis" else int(_words([self])[0, 0]) % d
         if i >= d:
             raise ValueError(f"axis(i=...) must be below the dimension {d}; got {i}.")
         return i
@@ -121,6 +120,7 @@ def axis(i: int) -> Direction:
     return Direction("axis", (i,))
 
 
+_SEED = np.dtype("<u8")
 _DENSE = {"signs": add_signs, "gaussian": add_gaussian, "sphere": add_gaussian}
 
 LAWS = {"signs": signs, "gaussian": gaussian, "sphere": sphere, "axis": coordinate}
@@ -151,6 +151,9 @@ def accumulate(
         raise ValueError(f"accumulate(...) got {len(coefficients)} coefficients for {len(directions)} directions.")
     if out is None:
         out = np.empty_like(x)
+    if len(directions) == 1:
+        _add(x, coefficients, directions, out)
+        return out
     source, j = x, 0
     while j < len(directions):
         first, end = directions[j], j + 1
@@ -171,10 +174,16 @@ def _add(x: Vector, coefficients: Any, directions: Sequence[Any], out: Vector) -
         scaled = np.multiply(first, x.dtype.type(coefficients[0]), out=None if out is x else out)
         np.add(x, scaled, out=out)
     elif first.law in _DENSE:
-        scales = [c * u.length(d) for c, u in zip(coefficients, directions, strict=True)]
-        seeds = np.array([u.seed for u in directions], dtype=np.uint64)
-        _DENSE[first.law](x, np.array(scales, dtype=x.dtype), seeds, out)
+        if first.law == "sphere":
+            coefficients = [c * u.length(d) for c, u in zip(coefficients, directions, strict=True)]
+        _DENSE[first.law](x, np.array(coefficients, dtype=x.dtype), _words(directions), out)
     else:
         if out is not x:
             np.copyto(out, x)
         out[first.index(d)] += x.dtype.type(coefficients[0] * first.length(d))
+
+
+def _words(directions: Sequence[Direction]) -> NDArray[np.uint64]:
+    """The two words of each seed, (m, 2)."""
+    words = np.frombuffer(b"".join([u.seed for u in directions]), dtype=_SEED).reshape(-1, 2)
+    return words if _SEED.isnative else words.astype(np.uint64)

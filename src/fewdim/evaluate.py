@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from sys import getrefcount
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fewdim.directions import Vector
 from fewdim.session import Point, as_number
 
+UNSHARED = 2  # references to an array that only its owner and `getrefcount` hold
 BLOCK = 2**26  # bytes of rows handed to a vectorised function at once
 
 
@@ -29,17 +31,21 @@ class Evaluator(Protocol):
 
 
 def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -> Evaluator:
-    """Call fun(x, *args) for one point after another; with `reuse_buffer` all points share one array."""
+    """Call fun(x, *args) for one point after another.
+
+    An array that fun did not keep is used for the next point: fresh memory costs several times what filling it does.
+    With `reuse_buffer` all points share one array even if fun keeps it.
+    """
     buffer: Vector | None = None
 
     def evaluate(points: list[Point]) -> Iterator[Value]:
         nonlocal buffer
         for point in points:
-            if reuse_buffer and buffer is None:
-                buffer = np.empty_like(point.query.origin)
-            x = point.query.point(point.index, buffer).reshape(point.shape)
+            if buffer is not None and not reuse_buffer and getrefcount(buffer) > UNSHARED:
+                buffer = None  # fun kept it, or a view of it: it is theirs now
+            buffer = point.query.point(point.index, buffer)
             try:
-                returned = fun(x, *args)
+                returned = fun(buffer.reshape(point.shape), *args)
             except Exception as error:  # a failed evaluation is missing data; anything else propagates
                 yield Value(math.nan, f"{type(error).__name__}: {error}", error)
             else:

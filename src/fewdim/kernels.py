@@ -63,11 +63,11 @@ def add_gaussian(x: Any, scales: Any, seeds: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def gaussian_square(d: Any, a: Any, c: Any) -> Any:
+def gaussian_square(d: Any, seed: Any) -> Any:
     normals = np.empty(64)
     total = 0.0
     for lo in range(0, d, 64):
-        _normals(a, c, lo, normals)
+        _normals(seed[0], seed[1], lo, normals)
         for i in range(min(64, d - lo)):
             total += normals[i] ** 2
     return total

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewdim.core import Query, Steps, Values
-from fewdim.directions import LAWS, Direction, Key, Vector
+from fewdim.directions import LAWS, Along, Direction, Key, Vector
 
 ROUND_OFF = float(np.finfo(np.float64).eps)
 
@@ -46,9 +46,12 @@ class Lines(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------------------- radius
 def scale_of(x: Vector) -> float:
-    """The root mean square of x; 1 at the origin, where x tells nothing."""
+    """The root mean square of x, to the power of 2 below it; 1 at the origin, where x tells nothing.
+
+    A power of 2 does not depend on the order in which a machine sums the squares, so neither does any radius.
+    """
     rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
-    return rms if rms > 0 else 1.0
+    return math.ldexp(0.5, math.frexp(rms)[1]) if 0 < rms < math.inf else 1.0
 
 
 class Reach(NamedTuple):
@@ -97,43 +100,46 @@ def differences(
     """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query.
 
     Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
-    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions.
+    Central gives curvatures too when `f_x` is known.  What is missing is asked once more, along fresh directions,
+    unless nothing came at all: then x itself is at fault.
     """
     ask_origin = not central and math.isnan(f_x)
     directions = [LAWS[law]((*key, j)) for j in range(count)]
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
     ask_origin = ask_origin and math.isnan(f_x)
-    if lost or ask_origin:
-        for i, j in enumerate(lost):
-            directions[j] = LAWS[law]((*key, count + i))
-        fresh = [directions[j] for j in lost]
-        f_x, plus[lost], minus[lost] = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
-    if central:
-        slopes = (plus - minus) / (2 * radius)
-        curvatures = (plus + minus - 2 * f_x) / radius**2
-    else:
-        slopes = (plus - f_x) / radius - 0.5 * radius * correction
-        curvatures = np.full(count, np.nan)
-    good = np.isfinite(slopes)
-    kept = tuple(u for u, ok in zip(directions, good, strict=True) if ok)
+    if (lost or ask_origin) and not (len(lost) == count and math.isnan(f_x)):
+        fresh = [LAWS[law]((*key, count + i)) for i in range(len(lost))]
+        f_x, *sides = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
+        for j, u, ahead, behind in zip(lost, fresh, *sides, strict=True):
+            directions[j], plus[j], minus[j] = u, ahead, behind
+    slopes, curvatures, kept = [], [], []
+    for u, ahead, behind in zip(directions, plus, minus, strict=True):
+        slope = (ahead - behind) / (2 * radius) if central else (ahead - f_x) / radius - 0.5 * radius * correction
+        if not math.isnan(slope):
+            kept.append(u)
+            slopes.append(slope)
+            curvatures.append((ahead + behind - 2 * f_x) / radius**2 if central else math.nan)
     if central and math.isnan(f_x) and kept:
-        f_x = float(np.mean((plus + minus)[good])) / 2 - 0.5 * radius**2 * correction
-    return Lines(kept, slopes[good], curvatures[good], f_x)
+        pairs = [a + b for a, b in zip(plus, minus, strict=True) if not math.isnan(a + b)]
+        f_x = sum(pairs) / (2 * len(pairs)) - 0.5 * radius**2 * correction
+    return Lines(tuple(kept), np.array(slopes), np.array(curvatures), f_x)
 
 
 def _sides(
     x: Vector, directions: list[Direction], radius: float, central: bool, f_x: float, ask_origin: bool
-) -> Steps[tuple[float, Values, Values]]:
-    """f(x) if asked for, f(x + r u) and, when central, f(x - r u); one query."""
+) -> Steps[tuple[float, list[float], list[float]]]:
+    """f(x) if asked for, f(x + r u) and, when central, f(x - r u) (else zeros); one query."""
     n = len(directions)
-    origin = (None,) if ask_origin else ()
-    ahead = tuple(radius * u for u in directions)
-    behind = tuple(-radius * u for u in directions) if central else ()
-    values = yield Query(x, origin + ahead + behind)
+    offsets: list[Along | None] = [None] if ask_origin else []
+    offsets += [Along(radius, u) for u in directions]
+    if central:
+        offsets += [Along(-radius, u) for u in directions]
+    told = yield Query(x, tuple(offsets))
+    values: list[float] = told.tolist()
     if ask_origin:
-        f_x, values = float(values[0]), values[1:]
-    return f_x, values[:n].copy(), values[n:].copy() if central else np.zeros(n)
+        f_x = values.pop(0)
+    return f_x, values[:n], values[n:] if central else [0.0] * n
 
 
 class Parabola(NamedTuple):

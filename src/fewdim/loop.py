@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import time
 from bisect import bisect_right
 from collections import deque
@@ -65,7 +66,8 @@ class Run:
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
-        self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", dynamic_ncols=True) if bar else None
+        wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
+        self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", mininterval=wait, dynamic_ncols=True) if bar else None
         self.counts: list[int] = []
         self.lows: list[float] = []
         self.recent: deque[bool] = deque(maxlen=WINDOW)
@@ -106,13 +108,13 @@ class Run:
                 if reason := self._ended():
                     return reason
             if session.nit > steps:
-                if self._converged():
-                    return "converged"
                 if self.report is not None:
                     try:
                         self.report(self.result("callback"))
                     except StopIteration:
                         return "callback"
+                if self._converged():
+                    return "converged"
         return "finished"
 
     def _noted(self, value: Value) -> float:
@@ -149,7 +151,7 @@ class Run:
                 self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
         if low <= self.f_target:
             return "target"
-        if len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
+        if self.recent[-1] and len(self.recent) == WINDOW and 2 * sum(self.recent) > WINDOW:
             return "failures"
         return "maxtime" if time.monotonic() > self.deadline else ""
 

@@ -69,6 +69,7 @@ def minimize(
     noise : float or "auto"
         "auto" estimates the level of the noise of fun (about 8 evaluations, counted), 0 means exact up to round-off, a
         number is the level.  In noise the answer is the last iterate, measured once more, not the luckiest value.
+        Values rounded to single precision are noise of that size.
     rng : None, int or numpy.random.Generator
         The same seed gives the same run.
     vectorized : bool

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fewdim.core import Asked, Method, Query, S, Values
+from fewdim.core import Asked, Delegate, Method, Query, S, Values
 from fewdim.directions import Key, Vector
 
 
@@ -138,7 +138,7 @@ class Session(Generic[S]):
         lines = [f"{type(self.method).__name__}, step {self.state.k}, {self.nfev} evaluations"]
         frame: Any = self._steps
         while frame is not None:
-            if isinstance(frame, Asked):
+            if isinstance(frame, Delegate):
                 frame = frame.steps
             elif isinstance(frame, Generator):
                 code, line = frame.gi_code, frame.gi_frame.f_lineno if frame.gi_frame else 0  # type: ignore[attr-defined]
@@ -151,12 +151,13 @@ class Session(Generic[S]):
     def _open(self, query: Query, known: dict[int, float]) -> None:
         """Make `query` the current one; `known` values need not be asked."""
         self.query = query
-        self._values: Values = np.full(len(query), np.nan)
+        n = len(query.offsets)
+        self._values: Values = np.empty(n)
         for i, number in known.items():
             self._values[i] = number
-        self._open_indices = [i for i in range(len(query)) if i not in known]
-        self._awaited = [True] * len(self._open_indices)
+        self._open_indices: Sequence[int] = [i for i in range(n) if i not in known] if known else range(n)
         self._left = len(self._open_indices)
+        self._awaited = [True] * self._left
         self._base, self._handed = self.nfev, 0
 
     def _begin(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from fewdim.methods.settings import Settings, check_choice, check_count, check_n
 from fewdim.scales import Measured, Scales, measure, slopes
 from fewdim.theory.stability import effective_count, scale_of_count
 
+WINDOW = 0.1  # times 1/alpha: steps over which values are averaged to decide on a restart
 MISSES = 4  # steps in a row without a slope after which the drift is dropped
 
 
@@ -58,7 +59,7 @@ class Accelerated(Settings):
     ==================  ======  ============  ================================================================
     constants                   "proved"      "proved": h = 1/(tr/m + L(1+1/m)), theta = h/((d+1)/m + 1);
                                               "sharp" (needs `spectrum`): h = .5/tr, k^2 N(k) = 2.8 mu/h,
-                                              theta = .6 h/N(k), alpha = sqrt(1.15 theta mu), and where L/tr >= .6
+                                              theta = .6 h/N(k), alpha = sqrt(1.15 theta mu), and where L/tr >= .65
                                               h = .5/(tr+2L), theta = .3 h/N(k);
                                               "nesterov": h = 1/(4(d+4)L), theta = 1/(16 (d+1)^2 L) [2]
     strong_convexity    mu      None          None: adaptive restarts, below
@@ -71,7 +72,7 @@ class Accelerated(Settings):
     ==================  ======  ============  ================================================================
 
     **mu unknown.** The weights follow alpha^2/theta = (1-alpha) gamma, gamma+ = (1-alpha) gamma from gamma = tr A: the
-    scheme for convex functions, f - f* = O(1/(theta k^2)).  Values at y are averaged over windows of about 1/(2 alpha)
+    scheme for convex functions, f - f* = O(1/(theta k^2)).  Values at y are averaged over windows of 1/(10 alpha)
     steps; when a window's mean is above that of the window before, momentum has outrun the problem: w = 0 and gamma =
     tr A again.
 
@@ -113,7 +114,7 @@ class Accelerated(Settings):
         strong_convexity: float | None = None,
         trace: float | None = None,
         smoothness: float | None = None,
-        spectrum: Sequence[float] | None = None,
+        spectrum: Iterable[float] | None = None,
         batch: int = 1,
         directions: str = "signs",
         radius: float | None = None,
@@ -178,7 +179,7 @@ class Accelerated(Settings):
         rest = np.zeros_like(y) if s.drift is None else s.drift * y.dtype.type(decay)
         drift = accumulate(rest, -(c.theta / alpha - c.step) * weights, line.directions, out=rest)
         s = replace(s, x=x, drift=drift, gamma=gamma_next, f_x=line.f_x, misses=0)
-        return s if c.mu else _restarted(s, window=math.ceil(0.5 / alpha))
+        return s if c.mu else _restarted(s, window=math.ceil(WINDOW / alpha))
 
     def _measure(self, s: AcceleratedState) -> Steps[Scales]:
         trace, smoothness, d = self.trace, self.smoothness, s.x.size
@@ -203,7 +204,7 @@ class Accelerated(Settings):
             return Constants(1 / (4 * (d + 4) * L), 1 / (16 * (d + 1) ** 2 * L), mu)
         if self.constants == "sharp":
             eigenvalues = np.array(self.spectrum)
-            heavy = L / tr >= 0.6
+            heavy = L / tr >= 0.65
             h = 0.5 / (tr + 2 * L) if heavy else 0.5 / tr
             count = effective_count(eigenvalues, scale_of_count(eigenvalues, 2.8 * mu / h))
             return Constants(h, (0.3 if heavy else 0.6) * h / count, 1.15 * mu)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -116,7 +116,7 @@ class HeavyBall(Settings):
         smoothness: float | None = None,
         strong_convexity: float | None = None,
         half_dimension: float | None = None,
-        spectrum: Sequence[float] | None = None,
+        spectrum: Iterable[float] | None = None,
         batch: int = 1,
         directions: str = "signs",
         radius: float | None = None,
@@ -166,7 +166,7 @@ class HeavyBall(Settings):
             f_last=s.f_x,
             f_x=s.f_x if fresh else math.nan,
             radius=self.radius,
-            corrected=self.constants != "paper",
+            corrected=self.constants != "paper" and (self.step_ is None or self._known()[0] is not None),
         )
         if not line.directions:  # no value there; after a few times in a row, look again from x
             return replace(s, k=s.k + 1, misses=s.misses + 1, velocity=s.velocity if s.misses < MISSES else None)
@@ -224,7 +224,7 @@ class HeavyBall(Settings):
         if self.batch == 1 and load >= 1:
             warnings.warn(
                 f"HeavyBall diverges in mean square on this spectrum: sum q/(1-q) = {load:.3g} must be below 1 "
-                f"(step {h:.3g}, momentum {1 - beta:.6g}).",
+                f"(step {h:.3g}, 1 - momentum {beta:.3g}).",
                 StabilityWarning,
                 stacklevel=3,
             )

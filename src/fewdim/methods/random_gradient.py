@@ -17,6 +17,7 @@ from fewdim.scales import Measured, Scales, measure, slopes
 Step = Literal["auto", "local", "paper", "nesterov"]
 STEPS = ("auto", "local", "paper", "nesterov")
 PATIENCE = 10  # steps in a row above the anchor before "auto" goes back to it
+RECOVERY = 1.05  # by which a damped step grows again with each step that found a value
 FIRST_REVIEW = 50  # steps after which "auto" estimates the trace for the second time
 MEMORY = 100  # steps that the averages of "local" look back over
 SHORT = 20  # the same at the start, and for the size of g'p that makes steps of all sizes count alike
@@ -31,8 +32,10 @@ class RandomGradientState(Measured):
     k: int = 0
     f_x: float = math.nan  # at the iterate that the last step started from
     scales: Scales | None = None  # measured at the anchor; None before the first step
-    anchor: Vector | None = None  # where to go back to
+    anchor: Vector | None = None
     k_anchor: int = 0
+    moves: tuple[tuple[float, Key], ...] = ()  # coefficients and keys of the directions that led to x
+    wary: int = 0  # steps for which another iterate without a value would damp the step
     rises: int = 0  # steps in a row that started above the anchor
     damping: float = 1.0  # of the "auto" step
     size: float = math.nan  # "local": mean of g'p, the slope along the step p, over a short time
@@ -70,16 +73,17 @@ class RandomGradient(Settings):
     tells the first curvature; a step that led up is taken back.  `noise="auto"` then means round-off: give the level of
     the noise if there is one.
 
-    **Cost.** m + 1 values a step (2m central); one more vector than x is held (two with "auto" and "local"); width m.
+    **Cost.** m + 1 values a step (2m central); no vector beyond x is held (one with `step="auto"`); width m.
 
     **Guarantee.** On a convex quadratic with h = 1/(tr+2L), E f falls by the factor 1 - mu/(tr+2L) a step: about
     ED_1/mu log(1/eps) values, no d in it (Theorem 1 with its constant improved 12-fold; needs h < 2/(tr+2L)).
     "paper" contracts by 1 - mu/(24 tr) (Theorem 1).  Signs never do worse than Gaussian directions (Lemma 2).
 
     **Departures.** Forward slopes lose r tr/2, their expected curvature, which the paper leaves in (not with "paper"
-    and "nesterov", which are as printed).  With `step="auto"` the trace is estimated again each time the number of
-    steps since the last estimate has doubled, and after 10 steps in a row that began above the last estimate's value
-    the run returns there with half the step: the paper takes tr A and L for known.
+    and "nesterov", which are as printed, nor where a step is given and the trace is not).  With `step="auto"` the trace
+    is estimated again each time the number of steps since the last estimate has doubled, and after 10 steps in a row
+    that began above the last estimate's value the run returns there with half the step: the paper takes tr A and L for
+    known.  An iterate without a value is given up for the one before it, found again from its seeds.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -136,10 +140,10 @@ class RandomGradient(Settings):
     @property
     def cost(self) -> Cost:
         if self.step_ == "local":
-            return Cost(2 * self.batch, 2 * self.batch + 1, vectors=2)
+            return Cost(2 * self.batch, 2 * self.batch + 1, vectors=0)
         fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
         most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
-        return Cost(fewest, most + (18 if self.adaptive else 0), vectors=2 if self.adaptive else 1)
+        return Cost(fewest, most + (18 if self.adaptive else 0), vectors=1 if self.adaptive else 0)
 
     def start(self, x: Vector, key: Key) -> RandomGradientState:
         return RandomGradientState(x, key)
@@ -157,7 +161,7 @@ class RandomGradient(Settings):
         elif self.adaptive and s.rises >= PATIENCE and s.anchor is not None:
             s = yield from self._review(s, s.anchor, 0.5 * s.damping)
         elif self.adaptive and s.k - s.k_anchor >= max(FIRST_REVIEW, s.k_anchor):
-            s = yield from self._review(s, s.x, min(1.0, 2 * s.damping))
+            s = yield from self._review(s, s.x, s.damping)
         else:
             fresh = False
         scales = s.scales
@@ -172,16 +176,32 @@ class RandomGradient(Settings):
             f_x=s.f_x if fresh else math.nan,
             radius=self.radius,
             difference=self.difference,
-            corrected=self.step_ not in ("paper", "nesterov"),
+            corrected=self.step_ == "auto" or (not isinstance(self.step_, str) and self.trace is not None),
         )
-        if math.isnan(found.f_x):  # no value at x; a few times in a row count as a rise above the anchor
-            return replace(s, k=s.k + 1, rises=s.rises + 3)
+        if math.isnan(found.f_x):  # no value at x: back by a step, and when that does not help, on by shorter ones
+            damping = 0.3 * s.damping if s.wary and self.adaptive else s.damping
+            return replace(s, x=self._undone(s), moves=(), k=s.k + 1, wary=2, damping=damping)
         x, m = s.x, len(found.directions)
+        coefficients = found.slopes
         if m:  # x - (h/m) sum s_j u_j, the iteration of Algorithm 1
-            h = s.damping * self._step(scales, s.x.size)
-            x = accumulate(s.x, -h / m * found.slopes, found.directions)
+            coefficients = -s.damping * self._step(scales, s.x.size) / m * found.slopes
+            x = accumulate(s.x, coefficients, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
-        return replace(s, x=x, k=s.k + 1, f_x=found.f_x, rises=s.rises + 1 if above else 0)
+        return replace(
+            s,
+            x=x,
+            moves=tuple(zip(coefficients.tolist(), [u.key for u in found.directions], strict=True)),
+            k=s.k + 1,
+            f_x=found.f_x,
+            wary=max(0, s.wary - 1),
+            rises=s.rises + 1 if above else 0,
+            damping=min(1.0, RECOVERY * s.damping),
+        )
+
+    def _undone(self, s: RandomGradientState) -> Vector:
+        """The iterate before x, to the last bit or two: its step is taken back along the same seeded directions."""
+        back = accumulate(s.x, [-c for c, _ in s.moves], [LAWS[self.directions](key) for _, key in s.moves])
+        return back if s.anchor is None or np.isfinite(back).all() else s.anchor
 
     def _follow(self, s: RandomGradientState) -> Steps[RandomGradientState]:
         """One step of "local"."""
@@ -198,18 +218,25 @@ class RandomGradient(Settings):
         radius = scales.reach.clip(guess if self.radius is None else self.radius)
         line = yield from differences(s.x, self.directions, (*s.key, s.k), m, radius, central=True, f_x=f_x)
         s = replace(s, k=s.k + 1, scales=scales)
-        if not line.directions:
-            return replace(s, moved=(0.0, 0.0))
+        if not line.directions:  # no value there: back by a step
+            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))
         g_p = float(np.sum(line.slopes**2)) / m
         s = self._learn(s, line.f_x, g_p, line.curvatures, radius)
         if math.isnan(s.bend):
             return s
-        if s.anchor is not None and s.moved[0] > 0 and line.f_x > s.f_x + 3 * scales.resolution.noise:
-            return replace(s, x=s.anchor, moved=(0.0, 0.0))  # the step led up: take it back, wiser
+        if s.moves and line.f_x > s.f_x + 3 * scales.resolution.noise:
+            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))  # it led up: take it back, wiser
         h = s.power / max(s.bend, 1e-300)
-        x = accumulate(s.x, -h / len(line.directions) * line.slopes, line.directions)
+        coefficients = -h / len(line.directions) * line.slopes
         known = scales._replace(f_x=line.f_x, trace=m * s.bend / s.power)
-        return replace(s, x=x, f_x=line.f_x, scales=known, moved=(h, g_p), anchor=s.x)
+        return replace(
+            s,
+            x=accumulate(s.x, coefficients, line.directions),
+            moves=tuple(zip(coefficients.tolist(), [u.key for u in line.directions], strict=True)),
+            f_x=line.f_x,
+            scales=known,
+            moved=(h, g_p),
+        )
 
     def _learn(
         self, s: RandomGradientState, mean: float, g_p: float, curvatures: Values, radius: float

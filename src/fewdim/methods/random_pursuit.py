@@ -109,7 +109,7 @@ class RandomPursuit:
         blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
         power = slope**2 if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope**2
         s = replace(s, power=power)
-        if c > 0 and abs(slope) < 20 * r * c:  # the minimiser of the parabola, where it is no far extrapolation
+        if c > 0 and abs(slope) < max(20 * r, scales.reach.high) * c:  # its minimiser, unless that is out of all scale
             share = 1 - blur / power if power > blur else 0.0
             t_c = -share * slope / c  # of least expected value: only this share of the mean square slope is signal
             f_c = s.f_x - slope**2 / (2 * c)

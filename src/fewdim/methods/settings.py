@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 M = TypeVar("M")
@@ -43,6 +43,13 @@ def check_positive(owner: object, **values: object) -> None:
             raise ValueError(_rule(owner, name, "must be a positive number", value))
 
 
+def check_level(owner: object, **values: object) -> None:
+    """Each value must be a finite number of at least 0."""
+    for name, value in values.items():
+        if not (_is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
+            raise ValueError(_rule(owner, name, "must be a number of at least 0", value))
+
+
 def check_count(owner: object, **values: object) -> None:
     """Each value must be an integer of at least 1."""
     for name, value in values.items():
@@ -69,7 +76,7 @@ def check_momentum(owner: object, momentum: object) -> None:
         raise ValueError(_rule(owner, "momentum", "must lie in [0, 1)", momentum))
 
 
-def check_spectrum(owner: object, spectrum: Sequence[float] | None) -> tuple[float, ...] | None:
+def check_spectrum(owner: object, spectrum: Iterable[float] | None) -> tuple[float, ...] | None:
     """`spectrum` is None or eigenvalues of at least 0, not all 0; returned as a tuple."""
     if spectrum is None:
         return None

@@ -1,0 +1,176 @@
+"""Slopes and curvatures along lines, radii, and the noise level: against functions where the answer is known."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewdim import Steps, signs
+from fewdim.lines import Reach, Resolution, central_radius, differences, forward_radius, parabola, scale_of
+from fewdim.scales import curvature, difference_level, measure, noise_level
+
+Fun = Callable[[Any], float]
+SPECTRUM = np.arange(1, 21.0) ** -1
+
+
+def answer(steps: Steps[Any], fun: Fun) -> tuple[Any, int]:
+    """Drive a `Steps` with a function; what it returns, and how many values it took."""
+    count = 0
+    try:
+        query = next(steps)
+        while True:
+            count += len(query)
+            query = steps.send(np.array([fun(query.point(i)) for i in range(len(query))]))
+    except StopIteration as stop:
+        return stop.value, count
+
+
+def bowl(x: Any) -> float:
+    return 1.0 + 0.5 * float(x**2 @ SPECTRUM)
+
+
+def test_forward_slopes_lose_their_expected_curvature() -> None:
+    x, r = np.ones(20), 1e-3
+    plain, count = answer(differences(x, "signs", (1,), 3, r), bowl)
+    better, _ = answer(differences(x, "signs", (1,), 3, r, correction=SPECTRUM.sum()), bowl)
+    exact = [float(signs((1, j)).array(20) @ SPECTRUM) for j in range(3)]
+    assert count == 4  # f(x) and three probes
+    assert plain.f_x == bowl(x)
+    assert np.allclose(plain.slopes - exact, r * SPECTRUM.sum() / 2, rtol=1e-6)  # for signs u'Au = tr A here
+    assert np.allclose(better.slopes, exact, atol=2 * np.finfo(float).eps * bowl(x) / r * 4)  # round-off of two values
+
+
+def test_central_slopes_and_curvatures() -> None:
+    x = np.ones(20)
+    found, count = answer(differences(x, "gaussian", (1,), 2, 1e-3, central=True, f_x=bowl(x)), bowl)
+    assert count == 4
+    for u, s, c in zip(found.directions, found.slopes, found.curvatures, strict=True):
+        v = u.array(20)
+        assert s == pytest.approx(v @ (SPECTRUM * x), abs=1e-11)  # 4 eps |f| / r
+        assert c == pytest.approx(v @ (SPECTRUM * v), rel=1e-7)  # 8 eps |f| / (r^2 c)
+
+
+def test_missing_values_are_asked_once_more_along_fresh_directions() -> None:
+    x = np.ones(20)
+    lost = signs((1, 1)).array(20)
+    found, count = answer(
+        differences(x, "signs", (1,), 3, 0.1), lambda p: math.nan if np.allclose(p - x, 0.1 * lost) else bowl(p)
+    )
+    assert count == 5
+    assert [u.key for u in found.directions] == [(1, 0), (1, 3), (1, 2)]
+    nothing, count = answer(differences(x, "signs", (1,), 3, 0.1), lambda p: math.nan)
+    assert nothing.directions == ()
+    assert count == 4  # not even f(x): no second try
+
+
+def test_a_parabola_with_a_side_missing_looks_half_as_far() -> None:
+    x, u = np.ones(20), signs((2,))
+    v = u.array(20)
+    full, three = answer(parabola(x, bowl(x), u, 0.1), bowl)
+    half, four = answer(parabola(x, bowl(x), u, 0.1), lambda p: math.nan if (p - x) @ v > 1.5 else bowl(p))
+    assert (three, four) == (2, 3)
+    assert half.slope == pytest.approx(full.slope, rel=1e-9)
+    assert half.curvature == pytest.approx(full.curvature, rel=1e-9)
+    assert full.f_t == min(bowl(x + 0.1 * v), bowl(x - 0.1 * v))
+    assert answer(parabola(x, bowl(x), u, 0.1), lambda p: math.nan)[0] is None
+
+
+def test_radii_balance_what_they_neglect() -> None:
+    """At the forward radius the error delta/r of a value and the spread r tr/2 of curvature are about as large."""
+    delta, trace = 1e-10, 4.0
+    r = forward_radius(delta, trace)
+    assert delta / r == pytest.approx(0.77 * math.sqrt(delta * trace), rel=1e-2)
+    assert r * trace / 2 == pytest.approx(0.65 * math.sqrt(delta * trace), rel=1e-2)
+    assert central_radius(delta, trace) ** 2 * trace / 2 == pytest.approx(30 * delta)
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-6, 1e6), st.sampled_from([np.float32, np.float64]))
+@settings(max_examples=100, deadline=None)
+def test_a_clipped_radius_moves_x_and_stays_in_its_scale(radius: float, scale: float, dtype: type[np.floating]) -> None:
+    x = np.full(3, scale, dtype=dtype)
+    clipped = Reach.of(x).clip(radius)
+    assert np.all(x + dtype(clipped) != x)
+    assert clipped <= max(1.0, 2 * scale)
+
+
+def test_scale_is_a_power_of_two_near_the_rms() -> None:
+    for rms in (1e-9, 0.3, 1.0, 77.0):
+        scale = scale_of(np.full(9, rms))
+        assert math.frexp(scale)[0] == 0.5
+        assert rms / 2 < scale <= rms * (1 + 1e-15)
+    assert scale_of(np.zeros(4)) == 1.0
+
+
+def test_curvature_of_a_quadratic() -> None:
+    """16 pairs: standard deviation of the trace sqrt(2 sum l^2 / 16); the mean over 50 keys within 4 of its own."""
+    x, runs = np.ones(20), 50
+    found = [answer(curvature(x, bowl(x), Resolution(), (k,), pairs=16), bowl) for k in range(runs)]
+    frobenius = math.sqrt(float(SPECTRUM @ SPECTRUM))
+    traces = [f.trace for f, _ in found]
+    assert abs(np.mean(traces) - SPECTRUM.sum()) < 4 * frobenius * math.sqrt(2 / 16 / runs)
+    assert 0.8 * frobenius < np.mean([f.smoothness for f, _ in found]) < 1.1 * frobenius  # a root of a variance is low
+    assert all(count in (32, 36, 40) for _, count in found)
+
+
+def test_curvature_finds_a_visible_radius_far_from_the_first() -> None:
+    """With f* = 1e6 second differences at radius 1e-3 drown: the radius must grow, and the trace still be right."""
+    x = np.ones(20)
+    found, _ = answer(curvature(x, 1e6 + bowl(x), Resolution(), (3,), pairs=64), lambda p: 1e6 + bowl(p))
+    assert found.trace == pytest.approx(
+        SPECTRUM.sum(), rel=4 * math.sqrt(2 * float(SPECTRUM @ SPECTRUM) / 64) / SPECTRUM.sum()
+    )
+
+
+def test_difference_level_of_pure_noise() -> None:
+    """Every order of the table estimates the same level; the factor 4 of the rule bounds what is returned."""
+    rng = np.random.default_rng(0)
+    levels = [difference_level(rng.standard_normal(9)) for _ in range(200)]
+    assert np.mean([ok for _, ok in levels]) > 0.9
+    assert 0.7 < np.median([level for level, _ in levels]) < 1.3
+
+
+@pytest.mark.parametrize("level", [1e-8, 1e-4, 1e-2])
+def test_noise_level_is_found(level: float) -> None:
+    """AUTO: within [0.4, 2.8] of the truth in 1200 of 1200 starts; here 40 for each level."""
+    rng = np.random.default_rng(1)
+    for k in range(40):
+        found, count = answer(
+            noise_level(np.ones(20), bowl(np.ones(20)), (k,)), lambda p: bowl(p) + level * rng.standard_normal()
+        )
+        assert 0.3 < found.noise / level < 3
+        assert count <= 24
+
+
+def test_exact_functions_have_no_noise() -> None:
+    for fun in (bowl, lambda x: float(np.cos(x).sum()), lambda x: 1e6 + bowl(x)):
+        found, count = answer(noise_level(np.ones(20), fun(np.ones(20)), (4,)), fun)
+        assert found.noise == 0
+        assert found.relative < 1e-13
+        assert count <= 24
+
+
+def test_single_precision_is_noise_of_its_size() -> None:
+    def rounded(x: Any) -> float:
+        return float(np.float32(bowl(x)))
+
+    for k in range(20):
+        found, _ = answer(noise_level(np.ones(20), rounded(np.ones(20)), (k,)), rounded)
+        unit = float(np.spacing(np.float32(bowl(np.ones(20)))))
+        assert 0.1 * unit < found.noise < 2 * unit  # rounding errors are uniform: 0.29 of a unit
+
+
+def test_a_constant_function_is_measured_without_harm() -> None:
+    scales, count = answer(measure(np.ones(5), (1,), noise="auto"), lambda x: 3.0)
+    assert scales.resolution.noise == 0
+    assert 0 < scales.trace < 1e-6
+    assert count < 200
+
+
+def test_known_scales_ask_for_the_value_only() -> None:
+    scales, count = answer(measure(np.ones(20), (1,), noise=0, trace=2.0, smoothness=1.0), bowl)
+    assert count == 1
+    assert (scales.f_x, scales.trace, scales.smoothness) == (bowl(np.ones(20)), 2.0, 1.0)
