@@ -83,8 +83,8 @@ def forecast(scenarios: Sequence[Scenario], gap: float, d: int, convex: bool, sm
     rows = []
     for method, rule in rules.items():
         expected = _first(rule(scenarios[0], 1.0), gap)
-        low = min(_first(rule(s, STEP), SPREAD * gap) for s in scenarios)
-        high = max(_first(rule(s, 1 / STEP), gap / SPREAD) for s in scenarios)
+        low = min(_first(rule(s, factor), SPREAD * gap) for s in scenarios for factor in (1.0, STEP))
+        high = max(_first(rule(s, factor), gap / SPREAD) for s in scenarios for factor in (1.0, 1 / STEP))
         rows.append(Prediction(method, expected, low, high))
     return Forecast(gap, tuple(rows), _verdict(rows, scenarios[0], d, convex, smooth))
 

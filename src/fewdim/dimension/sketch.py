@@ -83,7 +83,7 @@ def _choose(radii: Floats, bends: Floats, slopes: Floats, delta: float, scale: f
     far = int(np.argmax(radii >= FAR * scale)) if radii[-1] >= FAR * scale else radii.size - 1
     far = max(far, min(1, radii.size - 1))
     change = float(np.nanmax(np.abs(bends[far] - bends[0]))) - 8 * delta / radii[0] ** 2
-    smooth = change <= UNLIKE * size
+    smooth = bool(change <= UNLIKE * size)
     ratio = float(np.nanmax(np.abs(bends[far] - bends[0])) / size)
     where = (
         f"between the radii {radii[0]:.1e} and {radii[far]:.1e} second differences change by {ratio:.2g} of their size"
@@ -94,7 +94,7 @@ def _choose(radii: Floats, bends: Floats, slopes: Floats, delta: float, scale: f
         else f"Not smooth here: {where}; f has kinks or steps at that scale, as a ReLU network "
         "has, and no Hessian tells how it behaves along a step."
     )
-    convex = float(np.nanmin(bends[best])) > -3 * float(errors[best])
+    convex = bool(np.nanmin(bends[best]) > -3 * errors[best])
     return Plateau(float(radii[best]), float(errors[best]), smooth, sentence, convex)
 
 

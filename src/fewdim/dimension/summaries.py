@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import nnls
 
 from fewdim.dimension.forecast import Scenario
 from fewdim.dimension.inversion import (
@@ -149,7 +150,7 @@ def from_sketch(sketch: Sketch, more: Floats, d: int, alphas: tuple[float, ...],
     L = _largest(levels, counts)
     low_L, high_L = min(L, float(counts @ levels**2) / float(counts @ levels)), max(L, float(np.abs(w).max()))
     estimates = {}
-    for a, (mean, low, high), (_, low_e, high_e) in zip(alphas, found, errors, strict=True):
+    for a, (mean, low, high), (_, low_e, high_e) in zip(alphas, found.tolist(), errors.tolist(), strict=True):
         # of the curve the values show; the trace is signed, so half of both sums is the positive part
         positive = mean if convex else (mean + (trace if a >= 1 else signed_sum(curve, d, a))) / 2
         estimates[a] = Estimate(a, mean, max(low - 2 * low_e, 0.0), high + 2 * high_e, d * L**a, positive)
@@ -212,26 +213,27 @@ def _scenarios(sketch: Sketch, curve: Curve, d: int, convex: bool) -> tuple[Scen
     found = []
     for which in ("estimate", "low", "high"):
         levels, counts = fitted_spectrum(curve, d, which)
-        start = _start(sketch, levels, counts) if convex else np.ones_like(levels)
+        start = _start(sketch, levels, counts, float(curve.s[0])) if convex else np.ones_like(levels)
         found.append(Scenario(levels, counts, start))
     return tuple(found)
 
 
-def _start(sketch: Sketch, levels: Floats, counts: Floats) -> Floats:
-    """Mean square distances along each level, as a power l^p of it, fitted to what the slopes b = G'g show.
+def _start(sketch: Sketch, levels: Floats, counts: Floats, floor: float) -> Floats:
+    """Mean square distances along the levels, constant over each factor of 4, that the slopes b = G'g show.
 
-    b'(S + t m)^-1 b estimates g'(A + s)^-1 g at s = 1/v(t) (the law that `inversion` rests on), which for distances
-    proportional to l^p is proportional to sum n l^(2+p) / (l + s).
+    b'(S + t m)^-1 b estimates g'(A + s)^-1 g at s = 1/v(t) (the law that `inversion` rests on), which is sum n l^2 q /
+    (l + s) for the mean square distances q.  Levels below the floor, of which slopes show nothing, are taken to be as
+    far from the minimum as those just above it.
     """
     m = len(sketch.S)
     e, V = np.linalg.eigh(sketch.S)
     e, b2 = np.maximum(e, 0) / m, (V.T @ sketch.slopes) ** 2 / m
     t = np.geomspace(max(float(e.min()), 1e-9 * float(e.max())), 10 * float(e.max()), 60)
     s = 1 / np.mean(1 / (e + t[:, None]), axis=1)
-    seen = np.log(np.sum(b2 / (e + t[:, None]), axis=1))
-    powers = np.linspace(-2, 2, 81)
-    misfit = []
-    for p in powers:
-        shape = np.log(np.sum(counts * levels ** (2 + p) / (levels + s[:, None]), axis=1))
-        misfit.append(float(np.var(seen - shape)))
-    return np.asarray(levels ** powers[int(np.argmin(misfit))])
+    seen = np.sum(b2 / (e + t[:, None]), axis=1)
+    group = np.floor(np.log(np.maximum(levels / floor, 1.0)) / math.log(4.0)).astype(int)
+    groups = np.unique(group)
+    parts = counts * levels**2 / (levels + s[:, None])
+    design = np.array([parts[:, group == g].sum(axis=1) for g in groups]).T
+    found, _ = nnls(design / seen[:, None], np.ones_like(seen))
+    return np.asarray(found[np.searchsorted(groups, group)])
