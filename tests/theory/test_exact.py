@@ -109,6 +109,15 @@ def test_heavy_ball_load_decides_stability() -> None:
     assert seen == {True, False}
 
 
+def test_stability_is_told_where_blocks_are_nearly_defective() -> None:
+    """Small h and beta: the three eigenvalues of a block nearly coincide, and round-off near them is large."""
+    spectrum = power_law(2, 100)
+    for h in np.geomspace(1e-5, 1, 12) / spectrum.sum():
+        for beta in np.geomspace(1e-5, 1, 12):
+            load = heavy_ball_load(spectrum, h, beta)
+            assert abs(load - 1) < 1e-3 or Exact(heavy_ball(h, 1 - beta), spectrum).stable == (load < 1)
+
+
 def test_two_step_load_is_the_leading_order() -> None:
     spectrum = np.ones(400)  # h l is small at every stable step, so leading order is all there is, to 2/d
     h = 1 / spectrum.sum()

@@ -12,8 +12,8 @@ so one sketch gives the function on the left at the scales 1/v.  Two paths of z 
 
 and  sum |l|^a = (p sin(pi a/p) / pi) int D(s) s^(a-1) ds  for 0 < a < p.  What is not seen is s below the scale s_0 at
 which the path ends: D is at most d, at least D(s_0) and falls no faster than s^-p, which brackets the rest; the point
-estimate continues 1/D = 1/d + 1/c by a power law c that matches D and its slope at s_0 (for a flat spectrum this is
-exact).
+estimate continues 1/D = 1/d + 1/c by a c that matches D and its slope at s_0 and whose slope goes on to fall, as s
+falls, at the rate at which it was falling (for a flat spectrum and for a power law c, the slope does not).
 """
 
 from __future__ import annotations
@@ -104,13 +104,21 @@ def signed_sum(curve: Curve, d: int, alpha: float) -> float:
 
 
 def continued(curve: Curve, d: int, below: Floats) -> Floats:
-    """D at scales below those seen: 1/D = 1/d + 1/c with a power law c."""
+    """D at scales below those seen: 1/D = 1/d + 1/c, the slope of c going on to fall as it was falling."""
     s, D, p, *_ = curve
-    j = int(np.searchsorted(s, 2 * s[0]))
-    slope = -math.log(D[j] / D[0]) / math.log(s[j] / s[0])
-    room = max(1 - D[0] / d, 1e-12)
-    c = D[0] / room * (below / s[0]) ** -min(max(slope / room, 0.0), p)
-    return np.asarray(c * d / (c + d))
+    c = D / np.maximum(1 - D / d, 1e-12)
+
+    def slope(low: float, high: float) -> float:
+        i, j = np.searchsorted(s, (low * s[0], high * s[0]))
+        found = -math.log(c[j] / c[i]) / math.log(s[j] / s[i])
+        return min(max(found, 1e-6), float(p))
+
+    near, far = slope(1, 2), slope(2, 8)  # at about sqrt(2) and 4 times the last scale
+    fall = max(math.log(far / near) / math.log(4 / math.sqrt(2)), 0.0)
+    u = np.log(s[0] / below)
+    log_c = math.log(c[0]) + near * (u if fall < 1e-9 else -np.expm1(-fall * u) / fall)
+    c_below = np.exp(log_c)
+    return np.asarray(c_below * d / (c_below + d))
 
 
 def fitted_spectrum(curve: Curve, d: int, which: str = "estimate") -> tuple[Floats, Floats]:

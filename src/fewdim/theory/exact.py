@@ -75,13 +75,16 @@ class Exact:
             answers = np.linalg.solve(rho * np.eye(3) - blocks, np.broadcast_to(push[:, None], (l.size, 3, 1)))
             return float(weights @ (answers[:, :, 0] @ read))
 
-        inner = low + max(1 - low, 1e-3) * 1e-12
-        if not phi(inner) > 1:
-            return low
-        high = low + max(1 - low, 1e-3)
-        while phi(high) > 1:
-            high = low + 2 * (high - low)
-        return float(brentq(lambda rho: phi(rho) - 1, inner, high, xtol=1e-16, rtol=1e-15))
+        outer = low + max(1 - low, 1e-3)
+        while phi(outer) > 1:
+            outer = low + 2 * (outer - low)
+        # from outside in: next to the blocks' radius, where their eigenvalues nearly coincide, phi is lost in round-off
+        inner = low + (outer - low) / 2
+        while not phi(inner) > 1:
+            outer, inner = inner, low + (inner - low) / 2
+            if inner - low < 1e-14:
+                return low
+        return float(brentq(lambda rho: phi(rho) - 1, inner, outer, xtol=1e-16, rtol=1e-15))
 
     def _blocks(self, l: Floats) -> tuple[Floats, Floats, Floats]:  # noqa: E741
         """The 3 x 3 block of each eigenvalue, what the coupling adds to it, and how it reads E y^2."""
