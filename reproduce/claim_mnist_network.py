@@ -1,5 +1,7 @@
 """Figure 1b: the Hessian spectrum of a three-layer network on MNIST by Lanczos, before and after training."""
 
+from itertools import pairwise
+
 import matplotlib
 import numpy as np
 from common import Floats, Report, mnist
@@ -22,7 +24,7 @@ report.text(
 
 def layers(x: Floats) -> list[tuple[Floats, Floats]]:
     out, at = [], 0
-    for a, b in zip(SIZES[:-1], SIZES[1:], strict=True):
+    for a, b in pairwise(SIZES):
         out.append((x[at : at + a * b].reshape(a, b), x[at + a * b : at + (a + 1) * b]))
         at += (a + 1) * b
     return out
@@ -54,9 +56,7 @@ def product(x: Floats, v: Floats) -> Floats:
 
 
 rng = np.random.default_rng(0)
-x0 = np.concatenate(
-    [np.r_[rng.standard_normal(a * b) / np.sqrt(a), np.zeros(b)] for a, b in zip(SIZES[:-1], SIZES[1:], strict=True)]
-)
+x0 = np.concatenate([np.r_[rng.standard_normal(a * b) / np.sqrt(a), np.zeros(b)] for a, b in pairwise(SIZES)])
 trained = minimize(loss, x0, jac=True, method="L-BFGS-B", options={"maxiter": 25}).x
 rows, figure = [], plt.figure(figsize=(6, 4))
 found = {}

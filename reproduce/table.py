@@ -13,7 +13,7 @@ HEAD = """# The paper's claims, one by one
 
 Yue, Yang, Fang, Lin. *Zeroth-order optimization with weak dimension dependency.* COLT 2023.
 
-`make reproduce` runs every script here and writes this table (about 5 minutes on two cores).  A verdict is *holds*, *holds
+`make reproduce` runs every script here and writes this table (3 minutes on two cores).  A verdict is *holds*, *holds
 corrected* (true after the correction named), *false* or *not testable*; the number beside it is what decides, and the page
 shows where it comes from.  "Exact" means expectation from the second-moment recursion of `fewdim.theory`, without sampling.
 
