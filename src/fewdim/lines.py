@@ -46,12 +46,12 @@ class Lines(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------------------- radius
 def scale_of(x: Vector) -> float:
-    """The root mean square of x, to the power of 2 below it; 1 at the origin, where x tells nothing.
+    """The root mean square of x, to the power of 2 below it; 1 at the origin (below 1e-100), where x tells nothing.
 
     A power of 2 does not depend on the order in which a machine sums the squares, so neither does any radius.
     """
     rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
-    return math.ldexp(0.5, math.frexp(rms)[1]) if 0 < rms < math.inf else 1.0
+    return math.ldexp(0.5, math.frexp(rms)[1]) if 1e-100 < rms < math.inf else 1.0
 
 
 class Reach(NamedTuple):
