@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types tests overhead clean
+.PHONY: demo test lint types tests test-long overhead reproduce clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,13 @@ types: .venv/dev
 
 tests: .venv/dev
 	$(BIN)/python -m pytest -n 2
+
+test-long: .venv/dev .venv/demo  ## minutes rather than seconds
+	$(BIN)/python -m pytest -m long
+
+reproduce: .venv/demo  ## the paper's claims: tables, figures and verdicts into reproduce/
+	@set -e; for script in reproduce/claim_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script; done
+	$(BIN)/python reproduce/table.py
 
 overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(BIN)/python benchmarks/overhead.py

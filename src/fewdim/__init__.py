@@ -1,7 +1,8 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
-from fewdim import oracles, problems, theory
+from fewdim import dimension, oracles, problems, theory
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
+from fewdim.dimension import EffectiveDimension, effective_dimension
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
 from fewdim.loop import EvaluationError, History
 from fewdim.methods import (
@@ -27,6 +28,7 @@ __all__ = [
     "Auto",
     "ConjugateSketch",
     "Direction",
+    "EffectiveDimension",
     "EvaluationError",
     "HeavyBall",
     "History",
@@ -42,6 +44,8 @@ __all__ = [
     "accumulate",
     "axis",
     "coordinate",
+    "dimension",
+    "effective_dimension",
     "gaussian",
     "minimize",
     "oracles",

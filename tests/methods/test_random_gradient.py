@@ -120,7 +120,10 @@ def test_the_noise_floor_is_where_the_theory_puts_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"step": "best"}, r"RandomGradient\(step=...\) must be one of 'auto', 'paper', 'nesterov'; got 'best'"),
+        (
+            {"step": "best"},
+            r"RandomGradient\(step=...\) must be one of 'auto', 'local', 'paper', 'nesterov'; got 'best'",
+        ),
         ({"step": 0}, r"RandomGradient\(step=...\) must be a positive number; got 0"),
         ({"trace": math.nan}, r"RandomGradient\(trace=...\) must be a positive number; got nan"),
         ({"batch": 0}, r"RandomGradient\(batch=...\) must be an integer of at least 1; got 0"),

@@ -8,15 +8,19 @@ from typing import Literal
 
 import numpy as np
 
-from fewdim.core import Cost, Steps
+from fewdim.core import Cost, Steps, Values, value
 from fewdim.directions import LAWS, Key, Vector, accumulate
+from fewdim.lines import Reach, Resolution, central_radius, differences, scale_of, visible
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
 from fewdim.scales import Measured, Scales, measure, slopes
 
-Step = Literal["auto", "paper", "nesterov"]
+Step = Literal["auto", "local", "paper", "nesterov"]
+STEPS = ("auto", "local", "paper", "nesterov")
 PATIENCE = 10  # steps in a row above the anchor before "auto" goes back to it
 RECOVERY = 1.05  # by which a damped step grows again with each step that found a value
 FIRST_REVIEW = 50  # steps after which "auto" estimates the trace for the second time
+MEMORY = 100  # steps that the averages of "local" look back over
+SHORT = 20  # the same at the start, and for the size of g'p that makes steps of all sizes count alike
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class RandomGradientState(Measured):
     wary: int = 0  # steps for which another iterate without a value would damp the step
     rises: int = 0  # steps in a row that started above the anchor
     damping: float = 1.0  # of the "auto" step
+    size: float = math.nan  # "local": mean of g'p, the slope along the step p, over a short time
+    power: float = math.nan  # "local": mean of g'p / size
+    bend: float = math.nan  # "local": mean of p'Ap / size, the curvature along the step
+    moved: tuple[float, float] = (0.0, 0.0)  # "local": h and g'p of the last step, whose p'Ap the next values tell
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -45,8 +53,9 @@ class RandomGradient(Settings):
     =============  ======  ==================  ==============================================================
     setting        symbol  default             source
     =============  ======  ==================  ==============================================================
-    step           h       "auto"              "auto" 1/(tr/m + L(1+1/m)), for m=1 1/(tr+2L); "paper" 1/(12 tr)
-                                               (Theorem 1); "nesterov" 1/(4(d+4)L) [2]; or a number
+    step           h       "auto"              "auto" 1/(tr/m + L(1+1/m)), for m=1 1/(tr+2L); "local", below;
+                                               "paper" 1/(12 tr) (Theorem 1); "nesterov" 1/(4(d+4)L) [2];
+                                               or a number
     trace          tr A    estimated           16 second differences (32 values and a few to find the radius)
     smoothness     L       estimated           the same values: sqrt(Var u'Au / 2) = |A|_F >= L
     batch          m       1                   directions per step, asked in one query
@@ -55,6 +64,14 @@ class RandomGradient(Settings):
     radius         rho     from the noise      1.3 sqrt(delta/tr) forward, sqrt(60 delta/tr) central
     noise          delta   "auto"              level of the noise of f; 0 is exact; "auto" spends about 8 values
     =============  ======  ==================  ==============================================================
+
+    **step="local"** follows the local effective dimension, as the paper suggests, and spends no value on estimates.
+    Slopes are central.  With p = (1/m) sum s_j u_j the slope along the step is g'p = (1/m) sum s_j^2, so the means of
+    the pairs before and after a step tell its curvature, p'Ap = 2 (f+ - f + h g'p) / h^2.  The step h = E g'p / E p'Ap,
+    with means over about 100 steps, is the one of steepest expected descent: for Gaussian directions and m = 1 it is
+    1/(tr + 2 g'Ag/|g|^2), the trace and the curvature along the gradient where the run is.  The first pair, with f(x0),
+    tells the first curvature; a step that led up is taken back.  `noise="auto"` then means round-off: give the level of
+    the noise if there is one.
 
     **Cost.** m + 1 values a step (2m central); no vector beyond x is held (one with `step="auto"`); width m.
 
@@ -104,7 +121,9 @@ class RandomGradient(Settings):
         self._set(step=step, trace=trace, smoothness=smoothness, batch=batch)
         self._set(directions=directions, difference=difference, radius=radius, noise=noise)
         if isinstance(step, str):
-            check_choice(self, ("auto", "paper", "nesterov"), step=step)
+            check_choice(self, STEPS, step=step)
+            if step == "local" and difference == "forward":
+                raise ValueError('RandomGradient(step="local") needs central differences; got difference="forward".')
         else:
             check_positive(self, step=step)
         check_positive(self, trace=trace, smoothness=smoothness, radius=radius)
@@ -120,6 +139,8 @@ class RandomGradient(Settings):
 
     @property
     def cost(self) -> Cost:
+        if self.step_ == "local":
+            return Cost(2 * self.batch, 2 * self.batch + 1, vectors=0)
         fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
         most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
         return Cost(fewest, most + (18 if self.adaptive else 0), vectors=1 if self.adaptive else 0)
@@ -131,6 +152,9 @@ class RandomGradient(Settings):
         return False
 
     def step(self, state: RandomGradientState) -> Steps[RandomGradientState]:
+        if self.step_ == "local":
+            state = yield from self._follow(state)
+            return state
         s, fresh = state, True
         if s.scales is None:
             s = yield from self._review(s, s.x, 1.0)
@@ -178,6 +202,60 @@ class RandomGradient(Settings):
         """The iterate before x, to the rounding of the step: it is taken back along the same seeded directions."""
         back = accumulate(s.x, [-c for c, _ in s.moves], [LAWS[self.directions](key) for _, key in s.moves])
         return back if s.anchor is None or np.isfinite(back).all() else s.anchor
+
+    def _follow(self, s: RandomGradientState) -> Steps[RandomGradientState]:
+        """One step of "local"."""
+        scales, m, f_x = s.scales, self.batch, math.nan
+        if math.isnan(s.bend):
+            f_x = yield from value(s.x)
+        if scales is None:
+            resolution = Resolution(0.0 if self.noise == "auto" else float(self.noise))
+            scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
+        if math.isnan(s.bend):  # wider each time that no curvature was seen
+            guess = 1e-4 * 10.0 ** min(s.k, 12) * scale_of(s.x)
+        else:
+            guess = central_radius(scales.resolution.at(scales.f_x), scales.trace)
+        radius = scales.reach.clip(guess if self.radius is None else self.radius)
+        line = yield from differences(s.x, self.directions, (*s.key, s.k), m, radius, central=True, f_x=f_x)
+        s = replace(s, k=s.k + 1, scales=scales)
+        if not line.directions:  # no value there: back by a step
+            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))
+        g_p = float(np.sum(line.slopes**2)) / m
+        s = self._learn(s, line.f_x, g_p, line.curvatures, radius)
+        if math.isnan(s.bend):
+            return s
+        if s.moves and line.f_x > s.f_x + 3 * scales.resolution.noise:
+            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))  # it led up: take it back, wiser
+        h = s.power / max(s.bend, 1e-300)
+        coefficients = -h / len(line.directions) * line.slopes
+        known = scales._replace(f_x=line.f_x, trace=m * s.bend / s.power)
+        return replace(
+            s,
+            x=accumulate(s.x, coefficients, line.directions),
+            moves=tuple(zip(coefficients.tolist(), [u.key for u in line.directions], strict=True)),
+            f_x=line.f_x,
+            scales=known,
+            moved=(h, g_p),
+        )
+
+    def _learn(
+        self, s: RandomGradientState, mean: float, g_p: float, curvatures: Values, radius: float
+    ) -> RandomGradientState:
+        """Take into the averages what the pairs tell: the curvature of the last step, at the start their own."""
+        h, last = s.moved
+        if math.isnan(s.bend):
+            c = float(np.mean(np.abs(curvatures)))
+            assert s.scales is not None
+            if not (g_p > 0 and c * radius**2 >= visible(s.scales.resolution, mean)):
+                return s
+            return replace(s, size=g_p, power=1.0, bend=3 * c / self.batch)  # tr + 2L <= 3 tr: the safe side
+        size = s.size + (last - s.size) / SHORT
+        if h == 0 or not size > 0:
+            return s
+        bend = abs(2 * (mean - s.f_x + h * last) / h**2)
+        share = 1 / min(SHORT + s.k, MEMORY)
+        power, bend = s.power + share * (last / size - s.power), s.bend + share * (bend / size - s.bend)
+        return replace(s, size=size, power=power, bend=bend)
 
     def _review(self, s: RandomGradientState, x: Vector, damping: float) -> Steps[RandomGradientState]:
         """Measure at x what is not given, and make x the anchor."""

@@ -1,4 +1,4 @@
-"""When the heavy ball is stable in mean square, and how many eigenvalues count at a scale."""
+"""When methods are stable in mean square, in closed form, and how many eigenvalues count at a scale."""
 
 from __future__ import annotations
 
@@ -7,6 +7,30 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+
+
+def random_gradient_load(spectrum: NDArray[np.float64], step: float, batch: int = 1) -> float:
+    """Sum of h l / (2m - (m+1) h l): the random gradient (Gaussian directions) is mean-square stable iff it is below 1.
+
+    For m = 1 it is sum h l / (2 (1 - h l)).  Infinite when some eigenvalue has (m+1) h l >= 2m.
+
+    >>> import numpy as np
+    >>> round(random_gradient_load(np.ones(10), 1 / 12), 6)  # h = 1/(tr + 2L)
+    0.454545
+    """
+    hl = step * np.asarray(spectrum, dtype=np.float64)
+    rest = 2 * batch - (batch + 1) * hl
+    return math.inf if rest.min() <= 0 else float(np.sum(hl / rest))
+
+
+def two_step_load(spectrum: NDArray[np.float64], alpha: float, step: float, theta: float) -> float:
+    """1/2 [sum th l / (2 al + h l) + h tr]: the two-step method is stable where this is below 1, to leading order.
+
+    The order is that of small h l; `Exact(two_step(...), spectrum).stable` decides in general, and where one eigenvalue
+    makes up most of the trace (L/tr > .6) the two disagree.
+    """
+    l = np.asarray(spectrum, dtype=np.float64)  # noqa: E741
+    return 0.5 * float(np.sum(theta * l / (2 * alpha + step * l)) + step * l.sum())
 
 
 def heavy_ball_load(spectrum: NDArray[np.float64], step: float, damping: float) -> float:
