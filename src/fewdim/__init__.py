@@ -1,8 +1,11 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
 from fewdim import theory
+from fewdim.command import CommandError, command
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
+from fewdim.journal import Journal
+from fewdim.ledger import JournalError
 from fewdim.loop import EvaluationError, History
 from fewdim.methods import METHODS, Accelerated, HeavyBall, RandomGradient, RandomPursuit, StabilityWarning
 from fewdim.minimize import minimize, scipy_method
@@ -15,10 +18,13 @@ __all__ = [
     "METHODS",
     "Accelerated",
     "Along",
+    "CommandError",
     "Direction",
     "EvaluationError",
     "HeavyBall",
     "History",
+    "Journal",
+    "JournalError",
     "Method",
     "Query",
     "RandomGradient",
@@ -30,6 +36,7 @@ __all__ = [
     "Values",
     "accumulate",
     "axis",
+    "command",
     "coordinate",
     "gaussian",
     "minimize",

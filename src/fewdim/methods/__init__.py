@@ -15,4 +15,24 @@ METHODS: dict[str, type[Any]] = {
     "accelerated": Accelerated,
 }
 
-__all__ = ["METHODS", "Accelerated", "HeavyBall", "RandomGradient", "RandomPursuit", "StabilityWarning"]
+
+def named(name: str, width: int = 1) -> type[Any]:
+    """The class behind a name; "auto" is one that asks for many values at once where more than two can be had."""
+    return RandomGradient if name == "auto" and width > 2 else METHODS[name]
+
+
+def fitted(method: Any, width: int) -> Any:
+    """The method with whatever it leaves to the pool (`batch="auto"`) set for `width` evaluations at once."""
+    return method.fit(width) if hasattr(method, "fit") else method
+
+
+__all__ = [
+    "METHODS",
+    "Accelerated",
+    "HeavyBall",
+    "RandomGradient",
+    "RandomPursuit",
+    "StabilityWarning",
+    "fitted",
+    "named",
+]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fewdim.core import Cost, Steps
 from fewdim.directions import LAWS, Key, Vector, accumulate
-from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
+from fewdim.methods.settings import Settings, changed, check_choice, check_count, check_noise, check_positive
 from fewdim.scales import Measured, Scales, measure, slopes
 
 Step = Literal["auto", "paper", "nesterov"]
@@ -44,7 +44,8 @@ class RandomGradient(Settings):
                                                (Theorem 1); "nesterov" 1/(4(d+4)L) [2]; or a number
     trace          tr A    estimated           16 second differences (32 values and a few to find the radius)
     smoothness     L       estimated           the same values: sqrt(Var u'Au / 2) = |A|_F >= L
-    batch          m       1                   directions per step, asked in one query
+    batch          m       "auto"              directions per step, asked in one query; "auto" is 1, and with a pool
+                                               of w workers w - 1: with f(x) one query keeps all of them busy
     directions     u       "signs"             "signs", "gaussian" (the paper), "sphere", "axis"
     difference             "auto"              "forward", "central"; "auto" is central in noise
     radius         rho     from the noise      1.3 sqrt(delta/tr) forward, sqrt(60 delta/tr) central
@@ -77,7 +78,7 @@ class RandomGradient(Settings):
     step_: float | Step
     trace: float | None
     smoothness: float | None
-    batch: int
+    batch: int | Literal["auto"]
     directions: str
     difference: str
     radius: float | None
@@ -89,7 +90,7 @@ class RandomGradient(Settings):
         step: float | Step = "auto",
         trace: float | None = None,
         smoothness: float | None = None,
-        batch: int = 1,
+        batch: int | Literal["auto"] = "auto",
         directions: str = "signs",
         difference: Literal["auto", "forward", "central"] = "auto",
         radius: float | None = None,
@@ -102,7 +103,8 @@ class RandomGradient(Settings):
         else:
             check_positive(self, step=step)
         check_positive(self, trace=trace, smoothness=smoothness, radius=radius)
-        check_count(self, batch=batch)
+        if batch != "auto":
+            check_count(self, batch=batch)
         check_choice(self, LAWS, directions=directions)
         check_choice(self, ("auto", "forward", "central"), difference=difference)
         check_noise(self, noise)
@@ -113,9 +115,19 @@ class RandomGradient(Settings):
         return self.step_ == "auto" and (self.trace is None or self.smoothness is None)
 
     @property
+    def count(self) -> int:
+        """M."""
+        return 1 if self.batch == "auto" else self.batch
+
+    def fit(self, width: int) -> RandomGradient:
+        """The same method with a batch of "auto" that keeps `width` workers busy."""
+        return changed(self, batch=max(1, width - 1)) if self.batch == "auto" else self
+
+    @property
     def cost(self) -> Cost:
-        fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
-        most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
+        m = self.count
+        fewest = 2 * m if self.difference == "central" else m + 1
+        most = m + 1 if self.difference == "forward" else max(2 * m, m + 1)
         return Cost(fewest, most + (18 if self.adaptive else 0), vectors=2 if self.adaptive else 1)
 
     def start(self, x: Vector, key: Key) -> RandomGradientState:
@@ -140,7 +152,7 @@ class RandomGradient(Settings):
             s.x,
             self.directions,
             (*s.key, s.k),
-            self.batch,
+            self.count,
             scales,
             f_last=s.f_x,
             f_x=s.f_x if fresh else math.nan,
@@ -162,7 +174,7 @@ class RandomGradient(Settings):
         trace, smoothness = self._given(x.size)
         scales = yield from measure(
             x,
-            (*s.key, s.k, 2 * self.batch, 0),
+            (*s.key, s.k, 2 * self.count, 0),
             noise=self.noise,
             trace=trace,
             smoothness=smoothness,
@@ -183,7 +195,7 @@ class RandomGradient(Settings):
         return trace, smoothness
 
     def _step(self, scales: Scales, d: int) -> float:
-        tr, L, m = scales.trace, scales.smoothness, self.batch
+        tr, L, m = scales.trace, scales.smoothness, self.count
         if self.step_ == "auto":
             return 1 / (tr / m + L * (1 + 1 / m))
         if self.step_ == "paper":
