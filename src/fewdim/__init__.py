@@ -5,10 +5,10 @@ from fewdim.command import CommandError, command
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
 from fewdim.journal import Journal
-from fewdim.ledger import JournalError
 from fewdim.loop import EvaluationError, History
 from fewdim.methods import METHODS, Accelerated, HeavyBall, RandomGradient, RandomPursuit, StabilityWarning
 from fewdim.minimize import minimize, scipy_method
+from fewdim.rows import JournalError
 from fewdim.session import Session
 
 __version__ = "0.1.0"

@@ -16,11 +16,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.ledger import JournalError, Ledger, Row
+from fewdim.ledger import Ledger
 from fewdim.loop import History
 from fewdim.methods import METHODS
 from fewdim.methods.settings import check_choice, check_count, settings
 from fewdim.recording import Recording, mark, restored
+from fewdim.rows import JournalError, Row
 from fewdim.session import Best, Session
 from fewdim.snapshots import little_endian
 

@@ -13,66 +13,29 @@ file is opened.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-import math
 import operator
 import os
 import sqlite3
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from fewdim.rows import JournalError, Row, seal
 from fewdim.snapshots import Array, little_endian
 
 APPLICATION = 0x66647331  # marks the file as ours: "fds1"
+MANY = 4000  # rows that one statement of SQLite takes, by its limit of variables
 SCHEMA = {
     "meta": "id INTEGER PRIMARY KEY, name TEXT, content TEXT, seal BLOB",
     "value": "id INTEGER PRIMARY KEY, query INTEGER, mark BLOB, value BLOB, failure TEXT, seconds REAL, seal BLOB",
     "vector": "id INTEGER PRIMARY KEY, dtype TEXT, shape TEXT, data BLOB, seal BLOB",
     "snapshot": "id INTEGER PRIMARY KEY, content TEXT, seal BLOB",
 }
-
-
-class JournalError(RuntimeError):
-    """A journal cannot be opened, written or trusted; the message says why."""
-
-
-class Row(NamedTuple):
-    """One evaluation as recorded: `fun` is nan when it failed, `seconds` when its time is not known."""
-
-    id: int
-    query: int
-    mark: bytes
-    fun: float
-    failure: str
-    seconds: float
-
-    def columns(self) -> tuple[Any, ...]:
-        # bytes, since SQLite's REAL would turn -0.0 into 0.0
-        value = None if math.isnan(self.fun) else struct.pack("<d", self.fun)
-        seconds = None if math.isnan(self.seconds) else float(self.seconds)
-        return self.id, self.query, self.mark, value, self.failure, seconds
-
-    @classmethod
-    def of(cls, columns: tuple[Any, ...]) -> Row:
-        id, query, mark, value, failure, seconds = columns
-        fun = math.nan if value is None else struct.unpack("<d", value)[0]
-        return cls(id, query, mark, fun, failure, math.nan if seconds is None else seconds)
-
-
-def seal(*parts: Any) -> bytes:
-    """A checksum of 64 bits over numbers, texts and bytes."""
-    digest = blake2b(digest_size=8)
-    for part in parts:
-        content = part if isinstance(part, bytes) else repr(part).encode()
-        digest.update(struct.pack("<q", len(content)))
-        digest.update(content)
-    return digest.digest()
 
 
 class Ledger:
@@ -85,13 +48,15 @@ class Ledger:
     def __init__(self, path: Path, *, write: bool, synchronous: str = "normal") -> None:
         self.path, self.write = path, write
         self.lock: sqlite3.Connection | None = None
-        with self._explained("opened"):
-            if write:
-                self._take_lock()
-            address = f"{path.absolute().as_uri()}?mode={'rwc' if write else 'ro'}"
-            self.database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=5)
+        self.waiting: list[tuple[Any, ...]] = []  # rows that the next commit writes
+        self.database: sqlite3.Connection
         try:
             with self._explained("opened"):
+                if write:
+                    self._take_lock()
+                    if not path.exists():
+                        self._create()
+                self._connect("rw")  # for readers too: what a killed run left behind is put in order first
                 self._prepare(synchronous)
         except BaseException:
             self.close()
@@ -103,20 +68,40 @@ class Ledger:
         try:
             self.lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            self.lock.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise JournalError(f"journal {self.path} is in use by another run; wait for it to end.") from None
             raise
 
+    def _create(self) -> None:
+        """Make the file whole under another name: one that is there but empty has lost what it held."""
+        new = Path(f"{self.path}-new")
+        new.unlink(missing_ok=True)
+        database = sqlite3.connect(new, isolation_level=None)
+        database.execute("BEGIN")
+        database.execute(f"PRAGMA application_id={APPLICATION}")
+        for table, columns in SCHEMA.items():
+            database.execute(f"CREATE TABLE {table} ({columns})")
+        database.execute("COMMIT")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.close()
+        new.replace(self.path)
+
+    def _connect(self, mode: str) -> None:
+        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        self.database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=5)
+        if not self.write and mode == "rw":
+            try:
+                self.database.execute("PRAGMA query_only=ON")
+                self.database.execute("SELECT count(*) FROM sqlite_master")
+            except sqlite3.OperationalError:  # a file or folder that we may not write to
+                self.database.close()
+                self._connect("ro")
+
     def _prepare(self, synchronous: str) -> None:
         run = self.database.execute
         run("PRAGMA cell_size_check=ON")
-        if self.write and run("PRAGMA page_count").fetchone()[0] == 0:
-            run("BEGIN IMMEDIATE")  # one transaction, so that a file without tables is a damaged one
-            run(f"PRAGMA application_id={APPLICATION}")
-            for table, columns in SCHEMA.items():
-                run(f"CREATE TABLE {table} ({columns})")
-            run("COMMIT")
+        if run("PRAGMA page_count").fetchone()[0] == 0:
+            raise self.damaged("the file is empty; remove it to start anew")
         if run("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise JournalError(f"{self.path} is not a journal of fewdim, or its header is damaged.")
         tables = dict(run("SELECT name, sql FROM sqlite_master"))
@@ -195,10 +180,25 @@ class Ledger:
             with self._explained("written"):
                 self.database.execute("BEGIN IMMEDIATE")
 
+    def append(self, row: Row) -> None:
+        """Add an evaluation; it is in the file after `commit`."""
+        columns = row.columns()
+        self.waiting.append((*columns, seal(*columns)))
+
     def commit(self) -> None:
-        if self.database.in_transaction:
-            with self._explained("written"):
+        """Write what was added: values are one statement, since each costs more than what it writes."""
+        rows, self.waiting = self.waiting, []
+        try:
+            if len(rows) > MANY:
+                self.begin()
+            for lo in range(0, len(rows), MANY):
+                chunk = rows[lo : lo + MANY]
+                marks = ",".join(["(?,?,?,?,?,?,?)"] * len(chunk))
+                self.database.execute(f"INSERT INTO value VALUES {marks}", list(itertools.chain(*chunk)))
+            if self.database.in_transaction:
                 self.database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._error("written", error) from error
 
     def note(self, name: str, content: Any) -> None:
         """Put an entry into `meta`, in place of an older one of that name."""
@@ -212,22 +212,20 @@ class Ledger:
         with self._explained("written"):
             self.database.execute("DELETE FROM meta WHERE name=?", (name,))
 
-    def append(self, row: Row) -> None:
-        columns = row.columns()
-        with self._explained("written"):
-            self.database.execute("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?, ?)", (*columns, seal(*columns)))
-
     def put_vector(self, id: int, array: Array) -> None:
         dtype, shape, data = array.dtype.newbyteorder("<").str, json.dumps(array.shape), little_endian(array)
         check = seal(id, dtype, shape, data)
         with self._explained("written"):
             self.database.execute("INSERT INTO vector VALUES (?, ?, ?, ?, ?)", (id, dtype, shape, data, check))
 
-    def put_snapshot(self, nfev: int, content: Any, dropped: list[int]) -> None:
-        """Replace the snapshot, and drop the vectors that only the older one needed."""
+    def drop_vectors(self, ids: list[int]) -> None:
+        with self._explained("written"):
+            self.database.executemany("DELETE FROM vector WHERE id=?", [(id,) for id in ids])
+
+    def put_snapshot(self, nfev: int, content: Any) -> None:
+        """Replace the snapshot."""
         text = json.dumps(content)
         with self._explained("written"):
-            self.database.executemany("DELETE FROM vector WHERE id=?", [(id,) for id in dropped])
             self.database.execute("DELETE FROM snapshot")
             self.database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (nfev, text, seal(nfev, text)))
 
@@ -235,6 +233,7 @@ class Ledger:
         """Commit and let go; `in_order` notes how much there is, and leaves one plain file."""
         try:
             if in_order:
+                self.commit()
                 self.begin()
                 self.note("closed", self._sum())
                 self.commit()
@@ -245,7 +244,8 @@ class Ledger:
                         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:  # somebody reads; the log stays
                             raise
         finally:
-            self.database.close()
+            if hasattr(self, "database"):
+                self.database.close()
             if self.lock is not None:
                 self.lock.close()
 
@@ -254,13 +254,13 @@ class Ledger:
         """Errors of SQLite as errors of a journal, in words."""
         try:
             yield
-        except sqlite3.Error as error:
-            reason = str(error)
-            if isinstance(error, sqlite3.OperationalError) and "unable to open" in reason:
-                folder = self.path.absolute().parent
-                missing = not folder.is_dir()
-                reason += f"; the folder {folder} " + (
-                    "does not exist" if missing else "is read-only" if not os.access(folder, os.W_OK) else "refused it"
-                )
-            kept = "; the evaluations committed so far are kept" if what in ("written", "closed") else ""
-            raise JournalError(f"journal {self.path} cannot be {what}: {reason}{kept}.") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: a text that is damaged
+            raise self._error(what, error) from error
+
+    def _error(self, what: str, error: Exception) -> JournalError:
+        reason, folder = str(error), self.path.absolute().parent
+        if "unable to open" in reason:
+            why = "refused it" if os.access(folder, os.W_OK) else "is read-only" if folder.is_dir() else "is not there"
+            reason += f"; the folder {folder} {why}"
+        kept = "; the evaluations committed so far are kept" if what in ("written", "closed") else ""
+        return JournalError(f"journal {self.path} cannot be {what}: {reason}{kept}.")

@@ -18,8 +18,9 @@ import numpy as np
 from fewdim.core import Query
 from fewdim.directions import Along, Direction, Vector
 from fewdim.evaluate import Arrivals, Value
-from fewdim.ledger import JournalError, Ledger, Row
+from fewdim.ledger import Ledger
 from fewdim.loop import Bookmark
+from fewdim.rows import JournalError, Row
 from fewdim.session import Point, Session, Tally
 from fewdim.snapshots import Array, NotDataError, classes_of, decode, encode
 
@@ -192,7 +193,6 @@ class Recording:
 
     def _record(self, point: Point, value: Value) -> None:
         self._look(point.query)
-        self.ledger.begin()
         self.ledger.append(Row(point.id, self.number, self.mark, value.fun, value.failure, value.seconds))
 
     def keep(self, session: Session[Any], bookmark: Bookmark) -> None:
@@ -220,9 +220,10 @@ class Recording:
         if sum(array.nbytes for _, array in arrays.values()) > self.limit:
             return
         self.ledger.begin()
+        # first make room, so that the file does not grow by what it is about to lose
+        self.ledger.drop_vectors([number for name, (number, _) in self.stored.items() if name not in arrays])
         for number, array in (item for name, item in arrays.items() if name not in self.stored):
             self.ledger.put_vector(number, array)
-        gone = [number for name, (number, _) in self.stored.items() if name not in arrays]
-        self.ledger.put_snapshot(session.nfev, content, gone)
+        self.ledger.put_snapshot(session.nfev, content)
         self.stored = arrays
         self.spent += time.monotonic() - start
