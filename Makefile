@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types tests overhead clean
+.PHONY: demo test test-long lint types tests overhead clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,9 @@ types: .venv/dev
 tests: .venv/dev
 	$(BIN)/python -m pytest -n 2
 
+test-long: .venv/dev .venv/dask .venv/ray  ## minutes: thousands of kills, big runs, a local Dask and a local Ray
+	$(BIN)/python -m pytest -m long -rP
+
 overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(BIN)/python benchmarks/overhead.py
 
@@ -27,7 +30,7 @@ overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(PYTHON) -c 'import sys; sys.exit("fewdim needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 
-.venv/demo .venv/dev: .venv/%: .venv/bin/python pyproject.toml constraints.txt
+.venv/demo .venv/dev .venv/dask .venv/ray: .venv/%: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

@@ -49,7 +49,7 @@ class Journal:
     label : str, optional
         The name of the problem; default the name of the function.  A journal of another problem is refused.
     snapshot_limit : int
-        States of up to this many bytes are kept at step boundaries, as often as 2 % of the time allows; reopening then
+        States of up to this many bytes are kept at step boundaries, as often as 1 % of the time allows; reopening then
         costs the steps since the last one.  Larger states are found again by replaying all values, which evaluates
         nothing either.
 

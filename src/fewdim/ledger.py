@@ -55,8 +55,8 @@ class Ledger:
                 if write:
                     self._take_lock()
                     if not path.exists():
-                        self._create()
-                self._connect("rw")  # for readers too: what a killed run left behind is put in order first
+                        self._create("FULL" if synchronous == "full" else "OFF")
+                self._connect()
                 self._prepare(synchronous)
         except BaseException:
             self.close()
@@ -72,11 +72,12 @@ class Ledger:
                 raise JournalError(f"journal {self.path} is in use by another run; wait for it to end.") from None
             raise
 
-    def _create(self) -> None:
+    def _create(self, synchronous: str) -> None:
         """Make the file whole under another name: one that is there but empty has lost what it held."""
         new = Path(f"{self.path}-new")
         new.unlink(missing_ok=True)
         database = sqlite3.connect(new, isolation_level=None)
+        database.execute(f"PRAGMA synchronous={synchronous}")
         database.execute("BEGIN")
         database.execute(f"PRAGMA application_id={APPLICATION}")
         for table, columns in SCHEMA.items():
@@ -86,16 +87,19 @@ class Ledger:
         database.close()
         new.replace(self.path)
 
-    def _connect(self, mode: str) -> None:
-        address = f"{self.path.absolute().as_uri()}?mode={mode}"
-        self.database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=5)
-        if not self.write and mode == "rw":
+    def _connect(self) -> None:
+        """Readers open for writing too, if they may: what a killed run left behind has to be put in order first."""
+        for mode in ("mode=rw",) if self.write else ("mode=rw", "mode=ro", "mode=ro&immutable=1"):
+            address = f"{self.path.absolute().as_uri()}?{mode}"
+            self.database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=5)
             try:
-                self.database.execute("PRAGMA query_only=ON")
                 self.database.execute("SELECT count(*) FROM sqlite_master")
-            except sqlite3.OperationalError:  # a file or folder that we may not write to
+                break
+            except sqlite3.OperationalError:
+                left = os.path.exists(f"{self.path}-wal")  # then a part of it is there, and may be being written
+                if self.write or "immutable" in mode or (mode == "mode=ro" and left):
+                    raise
                 self.database.close()
-                self._connect("ro")
 
     def _prepare(self, synchronous: str) -> None:
         run = self.database.execute
@@ -112,6 +116,7 @@ class Ledger:
         if found != "ok" or tables:
             raise self.damaged(found if found != "ok" else f"unknown tables {', '.join(tables)}")
         if not self.write:
+            run("PRAGMA query_only=ON")
             run("BEGIN")  # all that is read is of one moment
         else:
             run("PRAGMA journal_mode=WAL")
@@ -230,19 +235,13 @@ class Ledger:
             self.database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (nfev, text, seal(nfev, text)))
 
     def close(self, in_order: bool = False) -> None:
-        """Commit and let go; `in_order` notes how much there is, and leaves one plain file."""
+        """Let go; `in_order` commits first and notes how much there is."""
         try:
             if in_order:
                 self.commit()
                 self.begin()
                 self.note("closed", self._sum())
                 self.commit()
-                with self._explained("closed"):
-                    try:
-                        self.database.execute("PRAGMA journal_mode=DELETE")
-                    except sqlite3.OperationalError as error:
-                        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:  # somebody reads; the log stays
-                            raise
         finally:
             if hasattr(self, "database"):
                 self.database.close()
@@ -262,5 +261,5 @@ class Ledger:
         if "unable to open" in reason:
             why = "refused it" if os.access(folder, os.W_OK) else "is read-only" if folder.is_dir() else "is not there"
             reason += f"; the folder {folder} {why}"
-        kept = "; the evaluations committed so far are kept" if what in ("written", "closed") else ""
+        kept = "; the evaluations committed so far are kept" if what == "written" else ""
         return JournalError(f"journal {self.path} cannot be {what}: {reason}{kept}.")

@@ -26,7 +26,7 @@ from fewdim.snapshots import Array, NotDataError, classes_of, decode, encode
 
 log = logging.getLogger("fewdim")
 
-SHARE = 0.02  # of the time of a run that snapshots may take
+SHARE = 0.01  # of the time of a run that snapshots may take
 PATIENCE = 0.1  # seconds that a value of an unfinished query may wait for its commit
 
 Numbered = dict[int, tuple[int, Array]]  # by identity: the number under which an array is stored, and the array
