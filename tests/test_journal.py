@@ -145,6 +145,16 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         minimize(Counted(), X0, rng=5, maxfev=60, journal=tmp_path / "run.db")
 
 
+def test_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("fewdim.journal.FORMAT", 2)
+        minimize(Counted(), X0, rng=5, maxfev=60, journal=tmp_path / "run.db")
+    with pytest.raises(JournalError, match="has format 2; this version of fewdim reads 1"):
+        minimize(Counted(), X0, rng=5, maxfev=60, journal=tmp_path / "run.db")
+    with pytest.raises(JournalError, match="has format 2"):
+        _ = Journal(tmp_path / "run.db").values
+
+
 def test_a_changed_trajectory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "run.db", snapshot_limit=0)
     minimize(Counted(), X0, rng=5, maxfev=60, journal=journal)
@@ -282,45 +292,3 @@ def test_a_read_only_folder() -> None:
     assert "is read-only" in lines[0]
     assert "run.db cannot be opened" in lines[1]
     assert lines[2] == "40"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method", ["random-pursuit", "random-gradient", "accelerated"])
-def test_a_journal_costs_at_most_a_tenth_of_a_millisecond_function(method: str, tmp_path: Path) -> None:
-    """Best of 7 runs with a journal against best of 7 without, in turns, since others use the machine too."""
-
-    def fun(x: Vector) -> float:
-        end = time.perf_counter() + 1e-3
-        while time.perf_counter() < end:
-            pass
-        return float(x @ x)
-
-    times: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(14):
-        kept = bool(number % 2)
-        journal = tmp_path / f"{number}.db" if kept else None
-        start = time.perf_counter()
-        minimize(fun, np.ones(100), method=method, rng=0, maxfev=1000, tol=0, journal=journal)
-        times[kept].append(time.perf_counter() - start)
-    ratio = min(times[True]) / min(times[False])
-    print(f"{method}: {ratio:.3f}")
-    assert ratio <= 1.1
-
-
-@pytest.mark.long
-def test_a_million_dimensions_stay_small(tmp_path: Path) -> None:
-    """10,000 evaluations at d = 1e6 never take more than 50 MB, the log included, and reopen without evaluating."""
-    most = 0
-
-    def fun(x: Vector) -> float:
-        nonlocal most
-        most = max(most, sum(part.stat().st_size for part in tmp_path.iterdir()))
-        return float(x @ x)
-
-    arguments: dict[str, Any] = {"rng": 0, "maxfev": 10_000, "tol": 0, "noise": 0.0, "journal": tmp_path / "run.db"}
-    first = minimize(fun, np.ones(10**6), **arguments)
-    start = time.perf_counter()
-    same(minimize(fun, np.ones(10**6), **arguments), first)
-    print(f"{most / 1e6:.1f} MB, {time.perf_counter() - start:.2f} s to reopen")
-    assert first.nfev == 10_000
-    assert most < 50e6

@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,8 @@ import numpy as np
 import pytest
 
 import fewdim
-from fewdim import Journal, RandomGradient, RandomPursuit, minimize, signs
-from fewdim.core import Query
+from fewdim import Journal, RandomGradient, RandomPursuit, minimize
 from fewdim.directions import Vector
-from fewdim.parcels import Lacking, Sender, serve
-from fewdim.pools import Submitted
-from fewdim.session import Point
-from fewdim.workers import Workers
 
 X0 = np.linspace(-1, 1, 12)
 BATCH = RandomGradient(batch=7)
@@ -177,10 +173,51 @@ def test_a_straggler_is_a_missing_value(kind: str, tmp_path: Path) -> None:
     assert messages == ["no value within timeout=1 seconds"]
 
 
+def test_values_that_came_early_are_kept(tmp_path: Path) -> None:
+    """A run cut while the first of its points is still out: the others are recorded, and not evaluated again."""
+    target, calls, path = minimize_points(3)[20], [0], tmp_path / "run.db"
+
+    def fun(x: Vector) -> float:
+        if x.tobytes() == target and calls[0] < 1000:
+            time.sleep(0.5)
+            raise KeyboardInterrupt
+        calls[0] += 1
+        return bowl(x)
+
+    with made("threads") as workers:
+        cut = minimize(fun, X0, method=BATCH, rng=3, maxfev=40, workers=workers, journal=path)
+    assert cut.reason == "interrupted"
+    assert Journal(path).nfev == calls[0] > 25  # of which 20 were in front of the gap
+    assert Journal(path).replay().nfev == 20
+    before, calls[0] = calls[0], 1000
+    same(
+        minimize(fun, X0, method=BATCH, rng=3, maxfev=40, journal=path),
+        minimize(bowl, X0, method=BATCH, rng=3, maxfev=40),
+    )
+    assert before + calls[0] - 1000 == 40
+
+
 def test_something_that_is_no_number_ends_the_run() -> None:
     for kind in ("processes", "threads", "map"):
         with made(kind) as workers, pytest.raises(TypeError, match="must be one real number; got str 'a'"):
             minimize(lambda x: "a", X0, workers=workers)
+
+
+def test_threads_call_the_function_itself() -> None:
+    calls: list[int] = []
+    lock = threading.Lock()  # cannot be sent
+
+    def fun(x: Vector) -> float:
+        with lock:
+            calls.append(1)
+        return bowl(x)
+
+    for kind in ("threads", "map"):
+        with made(kind) as workers:
+            minimize(fun, X0, method=BATCH, rng=2, maxfev=40, workers=workers)
+    assert len(calls) == 80
+    with pytest.raises(TypeError, match=r"minimize\(workers=...\): fun and args cannot be sent to a worker: .*lock"):
+        minimize(fun, X0, workers=2)
 
 
 @posix
@@ -228,66 +265,3 @@ def alive(pid: int) -> bool:
         return False
     stat = Path(f"/proc/{pid}/stat")
     return not (stat.exists() and stat.read_text().rsplit(")")[-1].split()[0] == "Z")
-
-
-# --------------------------------------------------------------------------------------------------------- what travels
-def test_bytes_sent_for_a_million_dimensions() -> None:
-    """At most 1 kB an evaluation within a batch; the base travels once to each worker, and again when it changes."""
-    x = np.ones(10**6)
-    query = Query(x, tuple(0.1 * signs((1, 2, j)) for j in range(32)))
-    points = [Point(j, query, j, x.shape) for j in range(32)]
-    team = Workers(Sender(first_coordinate, ()), 4, None)
-    try:
-        dict(team(points))
-        assert team.sent < 4 * (x.nbytes + 10_000) + 32 * 1000
-        before = team.sent
-        found = dict(team(points))
-        print(f"{(team.sent - before) / 32:.0f} bytes an evaluation")
-        assert team.sent - before <= 32 * 1000
-        assert [found[j].fun for j in range(32)] == [query.point(j)[0] for j in range(32)]
-    finally:
-        team.close()
-
-
-def first_coordinate(x: Vector) -> float:
-    return float(x[0])
-
-
-def test_a_worker_asks_for_what_it_lacks() -> None:
-    sender = Sender(first_coordinate, ())
-    query = Query(np.arange(3.0), (None,))
-    point = Point(0, query, 0, (3,))
-    sender.rebase(query)
-    bare = sender.parcel([point], function=False, base=False)
-    assert isinstance(serve(bare), Lacking)
-    assert isinstance(serve(sender.parcel([point], function=True, base=False)), Lacking)
-    whole = serve(sender.parcel([point], function=True, base=True))
-    assert isinstance(whole, list)
-    assert whole[0].fun == 0.0
-    assert isinstance(serve(bare), list)
-    sender.rebase(Query(np.ones(3)))
-    assert isinstance(serve(sender.parcel([point], function=False, base=False)), Lacking)
-
-
-def test_an_executor_gets_a_large_base_once_a_worker() -> None:
-    class Sealed(Executor):
-        """Runs at once, and notes what it was sent."""
-
-        _max_workers = 4
-
-        def __init__(self) -> None:
-            self.bases: list[bool] = []
-
-        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-            self.bases.append(args[0].base is not None)
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(fn, *args)
-
-    executor = Sealed()
-    x = np.ones(100_000)
-    query = Query(x, tuple(0.1 * signs((1, j)) for j in range(40)))
-    points = [Point(j, query, j, x.shape) for j in range(40)]
-    pool = Submitted(executor, Sender(first_coordinate, ()), None)
-    dict(pool(points))
-    dict(pool(points))
-    assert executor.bases == [True] * 4 + [False] * 76

@@ -7,7 +7,7 @@ import datetime
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.ledger import Ledger
+from fewdim.ledger import FORMAT, Ledger
 from fewdim.loop import History
 from fewdim.methods import METHODS
 from fewdim.methods.settings import check_choice, check_count, settings
@@ -25,7 +25,6 @@ from fewdim.rows import JournalError, Row
 from fewdim.session import Best, Session
 from fewdim.snapshots import little_endian
 
-FORMAT = 1
 SNAPSHOT_LIMIT = 2**24
 
 
@@ -196,7 +195,7 @@ def describe(
         "problem": name_of(fun) if journal.label is None else journal.label,
         "args": _checksum(args) if args else None,
         "method": type(session.method).__name__,
-        "settings": {name: plain(item) for name, item in settings(session.method).items()},
+        "settings": _settings(session.method),
         "shape": list(session.shape),
         "dtype": x.dtype.name,
         "x0": _checksum(x),
@@ -204,6 +203,14 @@ def describe(
         "width": width,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _settings(method: Any) -> dict[str, Any]:
+    """The settings of a method as JSON; none for one that does not keep what it was made from."""
+    try:
+        return {name: plain(item) for name, item in settings(method).items()}
+    except AttributeError:
+        return {}  # the marks of its queries still tell whether it is the same
 
 
 def name_of(fun: Any) -> str:
@@ -223,6 +230,8 @@ def plain(item: Any) -> Any:
         return [plain(part) for part in item]
     if isinstance(item, np.ndarray):
         return {"array": _checksum(item)}
+    if isinstance(item, Mapping):
+        return {str(name): plain(part) for name, part in item.items()}
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         return {"of": type(item).__name__, **{name: plain(part) for name, part in settings(item).items()}}
     return {"of": name_of(item)}

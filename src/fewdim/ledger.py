@@ -28,6 +28,7 @@ import numpy as np
 from fewdim.rows import JournalError, Row, seal
 from fewdim.snapshots import Array, little_endian
 
+FORMAT = 1  # of what the tables hold
 APPLICATION = 0x66647331  # marks the file as ours: "fds1"
 MANY = 4000  # rows that one statement of SQLite takes, by its limit of variables
 SCHEMA = {
@@ -130,6 +131,8 @@ class Ledger:
         for id, name, content, check in self._select("meta"):
             self._check(check, f"the entry {name!r}", id, name, content)
             found[name] = json.loads(content)
+        if (format := found.get("run", {}).get("format", FORMAT)) != FORMAT:
+            raise JournalError(f"journal {self.path} has format {format}; this version of fewdim reads {FORMAT}.")
         return found
 
     def rows(self) -> list[Row]:

@@ -41,7 +41,7 @@ class Lacking(NamedTuple):
 
 
 class Unfit(NamedTuple):
-    """The answer when fun returned something that is no number: a mistake, which ends the run."""
+    """The answer when fun cannot be used, or returned something that is no number: a mistake, which ends the run."""
 
     message: str
 
@@ -53,7 +53,10 @@ class Sender:
     """The driver's side: makes parcels of points, numbers bases as they change."""
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.function: bytes = cloudpickle.dumps((fun, args))
+        try:
+            self.function: bytes = cloudpickle.dumps((fun, args))
+        except Exception as error:
+            raise TypeError(f"minimize(workers=...): fun and args cannot be sent to a worker: {error}") from error
         self.token = secrets.token_hex(8)
         self.version = -1
         self.base: Vector | None = None
@@ -93,7 +96,10 @@ def serve(parcel: Parcel) -> Answer:
     if held is None:
         if parcel.function is None:
             return Lacking(parcel.token)
-        fun, args = pickle.loads(parcel.function)
+        try:
+            fun, args = pickle.loads(parcel.function)
+        except Exception as error:
+            return Unfit(f"fun could not be made in a worker: {type(error).__name__}: {error}")
         held = Held(fun, args, -1, None)
     if parcel.base is not None:
         held = held._replace(version=parcel.version, base=parcel.base)
@@ -104,15 +110,18 @@ def serve(parcel: Parcel) -> Answer:
     while len(_held) > HELD:
         _held.pop(next(iter(_held)), None)
     query = Query(held.base, parcel.offsets)
-    values = []
-    for i in range(len(query)):
-        x = query.point(i).reshape(parcel.shape)
-        try:
-            value = called(held.fun, x, held.args)
-        except TypeError as error:
-            return Unfit(str(error))
-        values.append(value._replace(error=None))  # an exception may not survive the journey; its text does
-    return values
+    answer = here(held.fun, held.args, [Point(i, query, i, parcel.shape) for i in range(len(query))])
+    if isinstance(answer, list):  # an exception may not survive the journey; its text does
+        answer = [value._replace(error=None) for value in answer]
+    return answer
+
+
+def here(fun: Callable[..., Any], args: tuple[Any, ...], points: list[Point]) -> list[Value] | Unfit:
+    """Evaluate points where fun is at hand."""
+    try:
+        return [called(fun, point.x, args) for point in points]
+    except TypeError as error:  # not one of fun's own, which are failures
+        return Unfit(str(error))
 
 
 def lost(failure: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -9,10 +10,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
+from fewdim.core import Query
 from fewdim.evaluate import Evaluator, Value, serial, vectorised
-from fewdim.parcels import Answer, Lacking, Parcel, Sender, Unfit, lost, serve
+from fewdim.parcels import Answer, Lacking, Parcel, Sender, Unfit, here, lost, serve
 from fewdim.session import Point
 from fewdim.workers import Workers
 
@@ -47,9 +50,56 @@ def pool(
         finally:
             team.close()
     elif hasattr(workers, "submit"):
-        yield Submitted(workers, Sender(fun, args), timeout)
+        yield Submitted(workers, _way(workers, fun, args), timeout)
     else:
-        yield Mapped(workers, Sender(fun, args))
+        yield Mapped(workers, _way(workers, fun, args))
+
+
+def _way(workers: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Near | Far:
+    """How points get to these workers."""
+    owner = getattr(workers, "__self__", workers)
+    shared = workers is map or isinstance(owner, (ThreadPoolExecutor, ThreadPool))
+    return Near(fun, args) if shared else Far(Sender(fun, args), _width(owner))
+
+
+class Near:
+    """Workers that share our memory: nothing travels."""
+
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.serve = functools.partial(here, fun, args)
+
+    def begin(self, query: Query) -> bool:
+        return False
+
+    def task(self, points: list[Point], whole: bool) -> list[Point]:
+        return points
+
+
+class Far:
+    """Workers elsewhere, none of which can be spoken to by itself.
+
+    A large base goes with as many tasks as there are workers, and then to whoever turns out to lack it.
+    """
+
+    serve = staticmethod(serve)
+
+    def __init__(self, sender: Sender, width: int) -> None:
+        self.sender, self.width = sender, width
+        self.version, self.carried = -1, 0  # tasks that this version of the base has gone with
+
+    def begin(self, query: Query) -> bool:
+        """Take up the origin of a query; whether it is large."""
+        self.sender.rebase(query)
+        if self.version != self.sender.version:
+            self.version, self.carried = self.sender.version, 0
+        return query.origin.nbytes > SMALL
+
+    def task(self, points: list[Point], whole: bool) -> Parcel:
+        early = self.carried < self.width
+        self.carried += 1
+        base = whole or early or points[0].query.origin.nbytes <= SMALL
+        function = whole or len(self.sender.function) <= SMALL or (early and self.version == 0)
+        return self.sender.parcel(points, function=function, base=base)
 
 
 def _check(workers: Any, timeout: float | None, vectorized: bool) -> None:
@@ -81,22 +131,18 @@ class Alone:
 
 
 class Submitted:
-    """The workers of an Executor; which of them takes a point is not known beforehand.
+    """The workers of an Executor.
 
-    A large base goes with as many points as there are workers, and then to whoever turns out to lack it.  With a
-    timeout, or a large base, only as many points are submitted as are likely to be at work.
+    With a timeout, or a large base, only as many points are submitted as are likely to be at work.
     """
 
-    def __init__(self, executor: Any, sender: Sender, timeout: float | None) -> None:
-        self.executor, self.sender, self.timeout = executor, sender, timeout
+    def __init__(self, executor: Any, way: Near | Far, timeout: float | None) -> None:
+        self.executor, self.way, self.timeout = executor, way, timeout
         self.width = _width(executor)
-        self.near = isinstance(executor, ThreadPoolExecutor)  # shares our memory: nothing travels
-        self.carried = (-1, 0)  # version of the base, and how many points it has gone with
         self.stragglers: set[Future[Answer]] = set()
 
     def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]:
-        self.sender.rebase(points[0].query)
-        large = not self.near and points[0].query.origin.nbytes > SMALL
+        large = self.way.begin(points[0].query)
         window = self.width if self.timeout else 2 * self.width if large else len(points)
         waiting, tries = deque((i, False) for i in range(len(points))), Counter[int]()
         running: dict[Future[Answer], tuple[int, float]] = {}
@@ -105,7 +151,8 @@ class Submitted:
                 self.stragglers = {future for future in self.stragglers if not future.done()}
                 while waiting and len(running) < max(1, window - len(self.stragglers)):
                     position, whole = waiting.popleft()
-                    running[self._submit(points[position], whole)] = position, time.monotonic()
+                    future = self.executor.submit(self.way.serve, self.way.task([points[position]], whole))
+                    running[future] = position, time.monotonic()
                 done, _ = wait(running, self._left(running), return_when=FIRST_COMPLETED)
                 for future in done:
                     position, _ = running.pop(future)
@@ -121,15 +168,6 @@ class Submitted:
         finally:
             for future in running:
                 future.cancel()
-
-    def _submit(self, point: Point, whole: bool) -> Future[Answer]:
-        version, count = self.carried if self.carried[0] == self.sender.version else (self.sender.version, 0)
-        small = self.near or point.query.origin.nbytes <= SMALL
-        base = small or whole or count < self.width
-        self.carried = version, count + 1
-        function = whole or self.near or len(self.sender.function) <= SMALL or (version == 0 and count < self.width)
-        future: Future[Answer] = self.executor.submit(serve, self.sender.parcel([point], function=function, base=base))
-        return future
 
     def _left(self, running: dict[Future[Answer], tuple[int, float]]) -> float | None:
         if self.timeout is None:
@@ -149,32 +187,27 @@ class Submitted:
 class Mapped:
     """Something like map: all points of a query at once, in groups that share a large base."""
 
-    def __init__(self, mapper: Callable[..., Iterable[Any]], sender: Sender) -> None:
-        self.mapper, self.sender = mapper, sender
-        self.width = _width(getattr(mapper, "__self__", None))
-        self.version = -1
+    def __init__(self, mapper: Callable[..., Iterable[Any]], way: Near | Far) -> None:
+        self.mapper, self.way = mapper, way
+        self.width = 1 if mapper is map else _width(getattr(mapper, "__self__", None))
 
     def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]:
-        self.sender.rebase(points[0].query)
-        small = points[0].query.origin.nbytes <= SMALL
-        groups = 1 if small else math.ceil(len(points) / self.width)
-        cuts = [range(lo, min(lo + groups, len(points))) for lo in range(0, len(points), groups)]
-        fresh = self.version != self.sender.version
-        self.version = self.sender.version
-        parcels = [self._parcel(points, cut, whole=small or fresh) for cut in cuts]
-        answers = list(self.mapper(serve, parcels))
+        large = self.way.begin(points[0].query)
+        size = math.ceil(len(points) / self.width) if large else 1
+        cuts = [range(lo, min(lo + size, len(points))) for lo in range(0, len(points), size)]
+        answers = self._mapped(points, cuts, whole=False)
         lacking = [i for i, answer in enumerate(answers) if isinstance(answer, Lacking)]
-        again = [self._parcel(points, cuts[i], whole=True) for i in lacking]
-        for i, answer in zip(lacking, self.mapper(serve, again) if again else (), strict=True):
+        again = self._mapped(points, [cuts[i] for i in lacking], whole=True)
+        for i, answer in zip(lacking, again, strict=True):
             answers[i] = answer
         for cut, answer in zip(cuts, answers, strict=True):
             if isinstance(answer, Unfit):
                 raise TypeError(answer.message)
             yield from zip(cut, answer, strict=True)
 
-    def _parcel(self, points: list[Point], cut: range, whole: bool) -> Parcel:
-        function = whole or len(self.sender.function) <= SMALL
-        return self.sender.parcel([points[i] for i in cut], function=function, base=whole)
+    def _mapped(self, points: list[Point], cuts: list[range], whole: bool) -> list[Any]:
+        tasks = [self.way.task([points[i] for i in cut], whole) for cut in cuts]
+        return list(self.mapper(self.way.serve, tasks)) if tasks else []
 
 
 def _answer(future: Future[Answer]) -> list[Value] | Lacking | Exception:

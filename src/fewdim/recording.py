@@ -66,7 +66,6 @@ def differences(held: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 NAMES = {
-    "format": "the format of the file",
     "version": "the version of fewdim",
     "problem": "the problem",
     "args": "args (by checksum)",
