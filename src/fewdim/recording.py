@@ -22,32 +22,36 @@ from fewdim.ledger import Ledger
 from fewdim.loop import Bookmark
 from fewdim.rows import JournalError, Row
 from fewdim.session import Point, Session, Tally
-from fewdim.snapshots import Array, NotDataError, classes_of, decode, encode
+from fewdim.snapshots import Array, NotDataError, classes_of, decode, encode, little_endian
 
 log = logging.getLogger("fewdim")
 
 SHARE = 0.01  # of the time of a run that snapshots may take
+LARGE = 2**16  # bytes of an array that are not looked at one by one
 PATIENCE = 0.1  # seconds that a value of an unfinished query may wait for its commit
 
 Numbered = dict[int, tuple[int, Array]]  # by identity: the number under which an array is stored, and the array
 
 
 def mark(query: Query) -> bytes:
-    """A checksum of what a query asks; arrays enter by the sum of their words, which costs one pass over memory."""
-    digest = blake2b(_sum(query.origin), digest_size=8)
+    """A checksum of what a query asks."""
+    digest = blake2b(_content(query.origin), digest_size=8)
     for offset in query.offsets:
         if isinstance(offset, Along):
             u = offset.direction
-            name = f"{u.law}{u.key}" if isinstance(u, Direction) else _sum(u).hex()
-            digest.update(f"{float(offset.scale).hex()} {name};".encode())
+            digest.update(b"%a " % float(offset.scale))
+            digest.update(b"%a%a;" % (u.law, u.key) if isinstance(u, Direction) else _content(u))
         else:
-            digest.update(b";" if offset is None else _sum(offset))
+            digest.update(b";" if offset is None else _content(offset))
     return digest.digest()
 
 
-def _sum(array: Vector) -> bytes:
+def _content(array: Vector) -> bytes:
+    """The bytes of an array; of a large one the sum of its words, which costs one pass over memory."""
+    if array.nbytes <= LARGE:
+        return little_endian(array)
     words = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-    return array.dtype.str.encode() + int(words.sum(dtype=np.uint64)).to_bytes(8, "little")
+    return int(words.sum(dtype=np.uint64)).to_bytes(8, "little")
 
 
 def differences(held: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ for any other, and nothing in it is run.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,7 @@ class NotDataError(TypeError):
 
 def little_endian(array: Array) -> bytes:
     """The bytes of an array in C order, little-endian on every machine."""
-    return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return (array.byteswap() if sys.byteorder == "big" else array).tobytes()
 
 
 def classes_of(state: type) -> dict[str, type]:
