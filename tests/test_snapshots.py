@@ -76,6 +76,17 @@ def test_vectors_of_a_memory_are_stored_once(tmp_path: Path, monkeypatch: pytest
         Journal(tmp_path / "run.db").replay()
 
 
+def test_a_damaged_snapshot_is_replaced(tmp_path: Path) -> None:
+    whole = minimize(bowl, X0, rng=5, maxfev=90)
+    minimize(bowl, X0, rng=5, maxfev=60, journal=tmp_path / "run.db")
+    with sqlite3.connect(tmp_path / "run.db") as database:
+        assert database.execute("UPDATE vector SET data = zeroblob(96) WHERE id <> 0").rowcount > 0
+    for maxfev in (80, 90):
+        result = minimize(bowl, X0, rng=5, maxfev=maxfev, journal=tmp_path / "run.db")
+    assert result.x.tobytes() == whole.x.tobytes()
+    assert Journal(tmp_path / "run.db").replay().nfev == 90
+
+
 def test_only_named_classes_come_back() -> None:
     state = Session(fewdim.RandomPursuit(), X0, rng=1).state
     arrays: list[Any] = []

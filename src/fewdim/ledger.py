@@ -113,7 +113,7 @@ class Ledger:
         for table, columns in SCHEMA.items():
             if tables.pop(table, None) != f"CREATE TABLE {table} ({columns})":
                 raise self.damaged(f"the table {table} is not as it should be")
-        found = run("PRAGMA quick_check(1)").fetchone()[0]
+        found = " ".join(run("PRAGMA quick_check(1)").fetchone()[0].split())
         if found != "ok" or tables:
             raise self.damaged(found if found != "ok" else f"unknown tables {', '.join(tables)}")
         if not self.write:
@@ -229,6 +229,12 @@ class Ledger:
     def drop_vectors(self, ids: list[int]) -> None:
         with self._explained("written"):
             self.database.executemany("DELETE FROM vector WHERE id=?", [(id,) for id in ids])
+
+    def drop_snapshot(self) -> None:
+        """Forget the snapshot and its vectors."""
+        with self._explained("written"):
+            self.database.execute("DELETE FROM vector WHERE id <> 0")
+            self.database.execute("DELETE FROM snapshot")
 
     def put_snapshot(self, nfev: int, content: Any) -> None:
         """Replace the snapshot."""

@@ -144,6 +144,8 @@ class Recording:
             log.info("no snapshots are kept: %s", error)
         found = restored(self.ledger, fresh, self.told)
         if found is None:
+            self.ledger.begin()
+            self.ledger.drop_snapshot()
             return fresh, None
         session, bookmark, self.stored = found
         self.number = self.rows[session.nfev - 1].query
