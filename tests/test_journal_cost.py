@@ -16,23 +16,28 @@ from fewdim.directions import Vector
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["random-pursuit", "random-gradient", "accelerated"])
 def test_a_journal_costs_at_most_a_tenth_of_a_millisecond_function(method: str, tmp_path: Path) -> None:
-    """Best of 7 runs with a journal against best of 7 without, in turns, since others use the machine too."""
+    """Best of 7 runs with a journal against best of 7 without, in turns, by processor time.
+
+    Others use the machine too, and then wall-clock times say more about them; benchmarks/journal.py prints both.
+    """
 
     def fun(x: Vector) -> float:
-        end = time.perf_counter() + 1e-3
-        while time.perf_counter() < end:
+        end = time.thread_time() + 1e-3
+        while time.thread_time() < end:
             pass
         return float(x @ x)
 
-    times: dict[bool, list[float]] = {True: [], False: []}
+    wall: dict[bool, list[float]] = {True: [], False: []}
+    processor: dict[bool, list[float]] = {True: [], False: []}
     for number in range(14):
         kept = bool(number % 2)
         journal = tmp_path / f"{number}.db" if kept else None
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         minimize(fun, np.ones(100), method=method, rng=0, maxfev=1000, tol=0, journal=journal)
-        times[kept].append(time.perf_counter() - start)
-    ratio = min(times[True]) / min(times[False])
-    print(f"{method}: {ratio:.3f}")
+        wall[kept].append(time.perf_counter() - start[0])
+        processor[kept].append(time.process_time() - start[1])
+    ratio = min(processor[True]) / min(processor[False])
+    print(f"{method}: processor {ratio:.3f}, wall {min(wall[True]) / min(wall[False]):.3f}")
     assert ratio <= 1.1
 
 

@@ -98,11 +98,13 @@ class Workers:
 
     def _heard(self) -> list[Worker]:
         """Workers that have answered, are ready or have died; waits for one, or until the next one is overdue."""
-        awaited = {worker.pipe: worker for worker in self.team if worker.position is not None or not worker.ready}
+        awaited: dict[Any, Worker] = {
+            worker.pipe: worker for worker in self.team if worker.position is not None or not worker.ready
+        }
         left = None
         if self.timeout is not None and (busy := self._busy()):
             left = max(0.0, min(worker.since for worker in busy) + self.timeout - time.monotonic())
-        return [awaited[pipe] for pipe in wait(list(awaited), left) if isinstance(pipe, Connection)]
+        return [awaited[pipe] for pipe in wait(list(awaited), left)]
 
     def _died(self, worker: Worker, waiting: deque[int], deaths: Counter[int]) -> Iterator[tuple[int, Value]]:
         worker.process.join(GRACE)
