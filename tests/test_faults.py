@@ -244,3 +244,13 @@ def test_something_that_is_no_number_ends_the_run_and_nothing_is_lost(tmp_path: 
     with pytest.raises(TypeError, match="must be one real number"):
         minimize(Junk(), X0, rng=3, maxfev=120, journal=tmp_path / "run.db")
     assert_same(run(tmp_path / "run.db", calls=70)[0], expected)
+
+
+def test_reading_before_there_is_anything(tmp_path: Path) -> None:
+    with Journal(tmp_path / "run.db").recording():
+        journal = Journal(tmp_path / "run.db")
+        assert (journal.nfev, journal.failures, journal.history.fun.size) == (0, [], 0)
+        with pytest.raises(JournalError, match="holds no value yet"):
+            _ = journal.best
+        with pytest.raises(JournalError, match="holds no run yet"):
+            journal.replay()

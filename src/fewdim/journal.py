@@ -130,6 +130,8 @@ class Journal:
         `method` is needed for methods of one's own, whose settings a file does not bring back.
         """
         with self._opened() as (ledger, description, rows):
+            if not description:
+                raise JournalError(f"journal {self.path} holds no run yet.")
             told = [row for n, row in enumerate(rows) if row.id == n]
             nfev = len(told) if nfev is None else nfev
             if not 0 <= nfev <= len(told):
@@ -158,10 +160,10 @@ class Journal:
             raise FileNotFoundError(f"there is no journal {self.path}.")
         ledger = Ledger(self.path, write=False)
         try:
-            description = ledger.meta().get("run")
-            if description is None:
+            description, rows = ledger.meta().get("run"), ledger.rows()
+            if description is None and rows:
                 raise ledger.damaged("what was run is not noted in it")
-            yield ledger, description, [row for row in ledger.rows() if row.id >= 0]
+            yield ledger, description or {}, [row for row in rows if row.id >= 0]
         finally:
             ledger.close()
 
