@@ -20,7 +20,7 @@ types: .venv/dev
 tests: .venv/dev
 	$(BIN)/python -m pytest -n 2
 
-test-long: .venv/dev .venv/demo  ## minutes rather than seconds
+test-long: .venv/dev .venv/demo .venv/dask .venv/ray  ## minutes: thousands of kills, big runs, a local Dask, a local Ray
 	$(BIN)/python -m pytest -m long
 
 reproduce: .venv/demo  ## the paper's claims: tables, figures and verdicts into reproduce/
@@ -34,7 +34,7 @@ overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(PYTHON) -c 'import sys; sys.exit("fewdim needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 
-.venv/demo .venv/dev: .venv/%: .venv/bin/python pyproject.toml constraints.txt
+.venv/demo .venv/dev .venv/dask .venv/ray: .venv/%: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

@@ -1,9 +1,11 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
 from fewdim import dimension, oracles, problems, theory
+from fewdim.command import CommandError, command
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.dimension import EffectiveDimension, effective_dimension
 from fewdim.directions import Along, Direction, accumulate, axis, coordinate, gaussian, perturb, signs, sphere
+from fewdim.journal import Journal
 from fewdim.loop import EvaluationError, History
 from fewdim.methods import (
     METHODS,
@@ -16,6 +18,7 @@ from fewdim.methods import (
     StabilityWarning,
 )
 from fewdim.minimize import minimize, scipy_method
+from fewdim.rows import JournalError
 from fewdim.session import Session
 
 __version__ = "0.1.0"
@@ -26,12 +29,15 @@ __all__ = [
     "Accelerated",
     "Along",
     "Auto",
+    "CommandError",
     "ConjugateSketch",
     "Direction",
     "EffectiveDimension",
     "EvaluationError",
     "HeavyBall",
     "History",
+    "Journal",
+    "JournalError",
     "Method",
     "Query",
     "RandomGradient",
@@ -43,6 +49,7 @@ __all__ = [
     "Values",
     "accumulate",
     "axis",
+    "command",
     "coordinate",
     "dimension",
     "effective_dimension",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import Any, NamedTuple, Protocol
@@ -22,12 +23,34 @@ class Value(NamedTuple):
     fun: float
     failure: str = ""
     error: Exception | None = None
+    seconds: float = math.nan  # that the evaluation took, where it took place
 
 
 class Evaluator(Protocol):
     """Values of points, in their order, each as soon as it is known."""
 
     def __call__(self, points: list[Point]) -> Iterator[Value]: ...
+
+
+class Arrivals(Protocol):
+    """Values of points with their positions, in whatever order they arrive."""
+
+    def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]: ...
+
+
+def in_order(arrivals: Arrivals) -> Evaluator:
+    """Hand values on in the order of their points: what a run is told must not depend on who was faster."""
+
+    def evaluate(points: list[Point]) -> Iterator[Value]:
+        early: dict[int, Value] = {}
+        next_up = 0
+        for position, value in arrivals(points):
+            early[position] = value
+            while next_up in early:
+                yield early.pop(next_up)
+                next_up += 1
+
+    return evaluate
 
 
 def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -> Evaluator:
@@ -44,14 +67,19 @@ def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -
             if buffer is not None and not reuse_buffer and getrefcount(buffer) > UNSHARED:
                 buffer = None  # fun kept it, or a view of it: it is theirs now
             buffer = point.query.point(point.index, buffer)
-            try:
-                returned = fun(buffer.reshape(point.shape), *args)
-            except Exception as error:  # a failed evaluation is missing data; anything else propagates
-                yield Value(math.nan, f"{type(error).__name__}: {error}", error)
-            else:
-                yield _checked(returned)
+            yield called(fun, buffer.reshape(point.shape), args)
 
     return evaluate
+
+
+def called(fun: Callable[..., Any], x: Vector, args: tuple[Any, ...]) -> Value:
+    """fun(x, *args) as a value; a failed evaluation is missing data, anything else than an Exception propagates."""
+    start = time.perf_counter()
+    try:
+        returned = fun(x, *args)
+    except Exception as error:
+        return Value(math.nan, f"{type(error).__name__}: {error}", error, time.perf_counter() - start)
+    return _checked(returned)._replace(seconds=time.perf_counter() - start)
 
 
 def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:

@@ -8,7 +8,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,14 @@ class History(NamedTuple):
     fun: NDArray[np.float64]
 
 
+class Bookmark(NamedTuple):
+    """What the rule of convergence remembers: the lowest value since an evaluation, and when it looks next."""
+
+    latest: float
+    latest_from: int
+    judge_at: int
+
+
 class EvaluationError(RuntimeError):
     """An evaluation gave no value and `on_failure="raise"` was asked; `result` holds the best so far."""
 
@@ -66,9 +74,11 @@ class Run:
         report: Callable[[OptimizeResult], None] | None,
         raising: bool,
         bar: bool,
+        keep: Callable[[Session[Any], Bookmark], None] | None = None,
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
+        self.keep = keep  # called at each step boundary
         wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
         self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", mininterval=wait, dynamic_ncols=True) if bar else None
         self.counts: list[int] = []
@@ -98,6 +108,19 @@ class Run:
             if self.bar is not None:
                 self.bar.close()
 
+    def recall(self, told: Sequence[float], failure: str, bookmark: Bookmark) -> None:
+        """Take up the record of the evaluations that the session has behind it."""
+        low = math.inf
+        for n, fun in enumerate(told, start=1):
+            low = fun if fun < low else low  # false for nan
+            self._track(n, low)
+        self.recent.extend(math.isnan(fun) for fun in told[-WINDOW:])
+        self.failure, self.failures = failure, sum(map(math.isnan, told))
+        self.dead = next((n for n, missing in enumerate(reversed(self.recent)) if not missing), len(self.recent))
+        self.latest, self.latest_from, self.judge_at = bookmark
+        if self.bar is not None:
+            self.bar.update(len(told))
+
     def _loop(self) -> str:
         session = self.session
         while not session.done:
@@ -118,6 +141,8 @@ class Run:
                         return "callback"
                 if self._converged():
                     return "converged"
+                if self.keep is not None:
+                    self.keep(session, Bookmark(self.latest, self.latest_from, self.judge_at))
         return "finished"
 
     def _noted(self, value: Value) -> float:
@@ -145,12 +170,7 @@ class Run:
         """The rules that are looked at after each evaluation; empty when none holds."""
         session = self.session
         n, low = session.nfev, session.lowest
-        if not self.lows or low < self.lows[-1]:
-            if len(self.counts) > 1 and n < 1.01 * self.counts[-2]:  # thin: replace the last entry
-                self.counts[-1], self.lows[-1] = n, low
-            else:
-                self.counts.append(n)
-                self.lows.append(low)
+        self._track(n, low)
         if self.bar is not None:
             self.bar.update(1)
             if n % 100 == 0:
@@ -160,6 +180,15 @@ class Run:
         if self.recent[-1] and (2 * sum(self.recent) > WINDOW or self.dead >= DEAD):
             return "failures"
         return "maxtime" if time.monotonic() > self.deadline else ""
+
+    def _track(self, n: int, low: float) -> None:
+        """Note the best value after n evaluations."""
+        if not self.lows or low < self.lows[-1]:
+            if len(self.counts) > 1 and n < 1.01 * self.counts[-2]:  # thin: replace the last entry
+                self.counts[-1], self.lows[-1] = n, low
+            else:
+                self.counts.append(n)
+                self.lows.append(low)
 
     def _converged(self) -> bool:
         """Whether doubling the evaluations gained less than tol of the total decrease, and values stand at the best.
@@ -191,7 +220,8 @@ class Run:
         level, session = self._noise(), self.session
         if not level > 0 or session.nfev >= self.maxfev:
             return
-        (value,) = self.source([Point(session.nfev, Query(session.state.x), 0, session.shape)])
+        # not one of the session's evaluations, whose numbers go on from nfev if the run is extended: numbered below 0
+        (value,) = self.source([Point(-1 - session.nfev, Query(session.state.x), 0, session.shape)])
         self.confirmed = 1
         fun = self._noted(value)
         if fun <= session.lowest + 8 * level:

@@ -6,15 +6,17 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from fewdim import evaluate
+from fewdim import evaluate, pools
+from fewdim.journal import Journal, describe
 from fewdim.loop import Run
-from fewdim.methods import METHODS
+from fewdim.methods import METHODS, fitted, named
 from fewdim.methods.settings import changed
 from fewdim.session import Session
 
@@ -85,7 +87,16 @@ def minimize(
         row, end the run.
     options : dict, optional
         Settings of a method given by name, and `reuse_buffer=True`: fun gets the same array each time.
-    bounds, workers, timeout, journal, certify
+    workers : int, Executor or map-like, optional
+        Evaluate the points of a query at once: n processes of one's own (-1: as many as there are processors), any
+        `concurrent.futures.Executor`, or a callable like `map`.  A method that leaves its batch to the pool gets one of
+        its width; from 16 on "auto" is then `RandomGradient`.  The values decide the run, not who computed them.
+    timeout : float, optional
+        Seconds after which an evaluation counts as failed; needs `workers`.
+    journal : path or Journal, optional
+        Record every value in this file; running the same line again goes on where the file ends, exactly.  `maxfev`,
+        `f_target`, `tol`, `maxtime` and `workers` may change, what is asked may not.
+    bounds, certify
         Not there yet; they raise NotImplementedError.
 
     Returns
@@ -101,28 +112,47 @@ def minimize(
     >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
     (True, True)
     """
-    _refuse(bounds=bounds, workers=workers, timeout=timeout, journal=journal, certify=certify or None)
+    _refuse(bounds=bounds, certify=certify or None)
     _check(maxfev, f_target, maxtime, tol, on_failure)
     if not callable(fun):
         raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
     settings = dict(options or {})
     reuse_buffer = bool(settings.pop("reuse_buffer", False))
-    session: Session[Any] = Session(_method(method, settings, noise), x0, rng=rng)
     arguments = args if isinstance(args, tuple) else (args,)
-    source = evaluate.vectorised(fun, arguments) if vectorized else evaluate.serial(fun, arguments, reuse_buffer)
-    d = session.state.x.size
-    run = Run(
-        session,
-        source,
-        maxfev=100 * (d + 100) if maxfev is None else int(maxfev),
-        f_target=-math.inf if f_target is None else f_target,
-        deadline=math.inf if maxtime is None else time.monotonic() + maxtime,
-        tol=TOLERANCE if tol is None else tol,
-        report=_reporter(callback),
-        raising=on_failure == "raise",
-        bar=progress,
-    )
-    return run.result(run.drive())
+    limits = {
+        "maxfev": maxfev if maxfev is None else int(maxfev),
+        "f_target": -math.inf if f_target is None else f_target,
+        "deadline": math.inf if maxtime is None else time.monotonic() + maxtime,
+        "tol": TOLERANCE if tol is None else tol,
+        "report": _reporter(callback),
+        "raising": on_failure == "raise",
+        "bar": progress,
+    }
+    book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
+    with ExitStack() as stack:
+        recording = None if book is None else stack.enter_context(book.recording())
+        pool = stack.enter_context(pools.pool(fun, arguments, workers, timeout, vectorized, reuse_buffer))
+        held = None if recording is None else recording.description
+        width = pool.width if held is None else held["width"]
+        key = held["key"][0] if held is not None and rng is None else rng
+        solver = fitted(_method(method, settings, noise, width), width)
+        session: Session[Any] = Session(solver, x0, rng=key)
+        if book is None or recording is None:
+            run = _run(session, pool, limits)
+        else:
+            recording.begin(describe(book, fun, arguments, session, width), session.state.x)
+            session, bookmark = recording.resume(session)
+            source = recording.around(pool, raising=on_failure == "raise")
+            run = _run(session, source, {**limits, "keep": recording.keep})
+            if bookmark is not None:
+                run.recall(*recording.values(session.nfev), bookmark)
+        return run.result(run.drive())
+
+
+def _run(session: Session[Any], source: evaluate.Arrivals, limits: dict[str, Any]) -> Run:
+    if limits["maxfev"] is None:
+        limits = {**limits, "maxfev": 100 * (session.state.x.size + 100)}
+    return Run(session, evaluate.in_order(source), **limits)
 
 
 def scipy_method(method: Any = "auto", **settings: Any) -> Callable[..., OptimizeResult]:
@@ -158,12 +188,13 @@ def scipy_method(method: Any = "auto", **settings: Any) -> Callable[..., Optimiz
     return solve
 
 
-def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
+def _method(method: Any, settings: dict[str, Any], noise: float | str, width: int) -> Any:
     """The method to run: looked up by name and built from its settings, or as given."""
     if isinstance(method, str):
         if method not in METHODS:
             raise ValueError(f"minimize(method=...) must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-        known = inspect.signature(METHODS[method]).parameters
+        kind = named(method, width)
+        known = inspect.signature(kind).parameters
         for name in settings:
             if name not in known:
                 raise ValueError(
@@ -172,7 +203,7 @@ def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
                 )
         if "noise" in known:
             settings.setdefault("noise", noise)
-        return METHODS[method](**settings)
+        return kind(**settings)
     if settings:
         raise ValueError(
             f"minimize(options=...) must not hold settings of a method given as an object; got {settings}."

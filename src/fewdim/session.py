@@ -47,12 +47,23 @@ class Best(NamedTuple):
     nfev: int
 
 
+class Tally(NamedTuple):
+    """What a session has counted up to a step boundary: with the state there, all it takes to go on as if never cut."""
+
+    shape: tuple[int, ...]
+    nfev: int
+    nit: int
+    failures: int
+    first: float
+    lowest: tuple[float, Query, int]  # value, its point as a query of one, after how many evaluations
+
+
 class Session(Generic[S]):
     """A run of `method` from x0 that asks for values instead of calling a function.
 
     `rng` is None (fresh entropy), an integer seed or a `numpy.random.Generator`; the run is a pure function of the
     method's settings, x0, the seed and the values told.  `Session(method, state=state)` goes on from a state that an
-    earlier session held between two steps.
+    earlier session held between two steps; with that session's `tally` counts and best go on too.
 
     Attributes: `state` (at the last step boundary), `done`, `nfev` (values told), `nit` (steps completed), `failures`
     (values told as missing), `first` (f(x0), nan until told), `query` (the current one, None when done).
@@ -65,7 +76,10 @@ class Session(Generic[S]):
         *,
         rng: int | np.random.Generator | None = None,
         state: S | None = None,
+        tally: Tally | None = None,
     ) -> None:
+        if tally is not None and state is None:
+            raise ValueError("Session(tally=...) goes with state=.")
         if (x0 is None) == (state is None):
             raise ValueError("Session(...) takes either x0= or state=.")
         self.method = method
@@ -81,6 +95,9 @@ class Session(Generic[S]):
         self._steps: Asked[S] | None = None
         self._lowest: tuple[float, Query, int, int] | None = None
         self._base = self._handed = 0
+        if tally is not None:
+            self.shape, self.nfev, self.nit, self.failures, self.first, (fun, point, nfev) = tally
+            self._lowest = (fun, point, 0, nfev)
         if state is None:
             self._open(Query(self.state.x), known={})
         else:
@@ -103,6 +120,15 @@ class Session(Generic[S]):
     def lowest(self) -> float:
         """`best.fun` without the point; inf before the first value."""
         return math.inf if self._lowest is None else self._lowest[0]
+
+    @property
+    def tally(self) -> Tally:
+        """The counts so far, for `Session(method, state=..., tally=...)`; at a step boundary nothing is left out."""
+        if self._lowest is None:
+            raise RuntimeError("Session.tally needs at least one value told.")
+        fun, query, index, nfev = self._lowest
+        point = Query(query.origin, (query.offsets[index],))
+        return Tally(self.shape, self.nfev, self.nit, self.failures, self.first, (fun, point, nfev))
 
     def ask(self, n: int | None = None) -> list[Point]:
         """Points of the current query that have not been handed out: all, or the next n."""

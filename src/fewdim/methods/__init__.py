@@ -18,6 +18,20 @@ METHODS: dict[str, type[Any]] = {
     "accelerated": Accelerated,
 }
 
+
+WIDE = 16  # evaluations at once from which a large batch of plain steps is done sooner than a few clever ones
+
+
+def named(name: str, width: int = 1) -> type[Any]:
+    """The class behind a name; "auto" is one that keeps all busy where many values can be had at once."""
+    return RandomGradient if name == "auto" and width >= WIDE else METHODS[name]
+
+
+def fitted(method: Any, width: int) -> Any:
+    """The method with whatever it leaves to the pool (`batch="auto"`) set for `width` evaluations at once."""
+    return method.fit(width) if hasattr(method, "fit") else method
+
+
 __all__ = [
     "METHODS",
     "Accelerated",
@@ -27,4 +41,6 @@ __all__ = [
     "RandomGradient",
     "RandomPursuit",
     "StabilityWarning",
+    "fitted",
+    "named",
 ]

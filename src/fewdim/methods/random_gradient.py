@@ -10,8 +10,8 @@ import numpy as np
 
 from fewdim.core import Cost, Steps, Values, value
 from fewdim.directions import LAWS, Key, Vector, accumulate
-from fewdim.lines import Reach, Resolution, central_radius, differences, scale_of, visible
-from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
+from fewdim.lines import Lines, Reach, Resolution, central_radius, differences, scale_of, visible
+from fewdim.methods.settings import Settings, changed, check_choice, check_count, check_noise, check_positive
 from fewdim.scales import Measured, Scales, measure, slopes
 
 Step = Literal["auto", "local", "paper", "nesterov"]
@@ -58,7 +58,8 @@ class RandomGradient(Settings):
                                                or a number
     trace          tr A    estimated           16 second differences (32 values and a few to find the radius)
     smoothness     L       estimated           the same values: sqrt(Var u'Au / 2) = |A|_F >= L
-    batch          m       1                   directions per step, asked in one query
+    batch          m       "auto"              directions per step, asked in one query; "auto" is 1, and with a pool
+                                               of w workers w - 1: with f(x) one query keeps all of them busy
     directions     u       "signs"             "signs", "gaussian" (the paper), "sphere", "axis"
     difference             "auto"              "forward", "central"; "auto" is central in noise
     radius         rho     from the noise      1.3 sqrt(delta/tr) forward, sqrt(60 delta/tr) central
@@ -100,7 +101,7 @@ class RandomGradient(Settings):
     step_: float | Step
     trace: float | None
     smoothness: float | None
-    batch: int
+    batch: int | Literal["auto"]
     directions: str
     difference: str
     radius: float | None
@@ -112,7 +113,7 @@ class RandomGradient(Settings):
         step: float | Step = "auto",
         trace: float | None = None,
         smoothness: float | None = None,
-        batch: int = 1,
+        batch: int | Literal["auto"] = "auto",
         directions: str = "signs",
         difference: Literal["auto", "forward", "central"] = "auto",
         radius: float | None = None,
@@ -127,7 +128,8 @@ class RandomGradient(Settings):
         else:
             check_positive(self, step=step)
         check_positive(self, trace=trace, smoothness=smoothness, radius=radius)
-        check_count(self, batch=batch)
+        if batch != "auto":
+            check_count(self, batch=batch)
         check_choice(self, LAWS, directions=directions)
         check_choice(self, ("auto", "forward", "central"), difference=difference)
         check_noise(self, noise)
@@ -138,11 +140,21 @@ class RandomGradient(Settings):
         return self.step_ == "auto" and (self.trace is None or self.smoothness is None)
 
     @property
+    def count(self) -> int:
+        """M."""
+        return 1 if self.batch == "auto" else self.batch
+
+    def fit(self, width: int) -> RandomGradient:
+        """The same method with a batch of "auto" that keeps `width` workers busy."""
+        return changed(self, batch=max(1, width - 1)) if self.batch == "auto" else self
+
+    @property
     def cost(self) -> Cost:
+        m = self.count
         if self.step_ == "local":
-            return Cost(2 * self.batch, 2 * self.batch + 1, vectors=0)
-        fewest = 2 * self.batch if self.difference == "central" else self.batch + 1
-        most = self.batch + 1 if self.difference == "forward" else max(2 * self.batch, self.batch + 1)
+            return Cost(2 * m, 2 * m + 1, vectors=0)
+        fewest = 2 * m if self.difference == "central" else m + 1
+        most = m + 1 if self.difference == "forward" else max(2 * m, m + 1)
         return Cost(fewest, most + (18 if self.adaptive else 0), vectors=1 if self.adaptive else 0)
 
     def start(self, x: Vector, key: Key) -> RandomGradientState:
@@ -170,7 +182,7 @@ class RandomGradient(Settings):
             s.x,
             self.directions,
             (*s.key, s.k),
-            self.batch,
+            self.count,
             scales,
             f_last=scales.f_x if math.isnan(s.f_x) else s.f_x,
             f_x=s.f_x if fresh else math.nan,
@@ -187,16 +199,8 @@ class RandomGradient(Settings):
             coefficients = -s.damping * self._step(scales, s.x.size) / m * found.slopes
             x = accumulate(s.x, coefficients, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
-        return replace(
-            s,
-            x=x,
-            moves=tuple(zip(coefficients.tolist(), [u.key for u in found.directions], strict=True)),
-            k=s.k + 1,
-            f_x=found.f_x,
-            wary=max(0, s.wary - 1),
-            rises=s.rises + 1 if above else 0,
-            damping=min(1.0, RECOVERY * s.damping),
-        )
+        s = replace(s, x=x, moves=_moves(coefficients, found), k=s.k + 1, f_x=found.f_x, wary=max(0, s.wary - 1))
+        return replace(s, rises=s.rises + 1 if above else 0, damping=min(1.0, RECOVERY * s.damping))
 
     def _undone(self, s: RandomGradientState) -> Vector:
         """The iterate before x, to the rounding of the step: it is taken back along the same seeded directions."""
@@ -205,7 +209,7 @@ class RandomGradient(Settings):
 
     def _follow(self, s: RandomGradientState) -> Steps[RandomGradientState]:
         """One step of "local"."""
-        scales, m, f_x = s.scales, self.batch, math.nan
+        scales, m, f_x = s.scales, self.count, math.nan
         if math.isnan(s.bend):
             f_x = yield from value(s.x)
         if scales is None:
@@ -218,8 +222,10 @@ class RandomGradient(Settings):
         radius = scales.reach.clip(guess if self.radius is None else self.radius)
         line = yield from differences(s.x, self.directions, (*s.key, s.k), m, radius, central=True, f_x=f_x)
         s = replace(s, k=s.k + 1, scales=scales)
-        if not line.directions:  # no value there: back by a step
+        if math.isnan(line.f_x):  # nothing came: back by a step
             return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))
+        if not line.directions:
+            return s
         g_p = float(np.sum(line.slopes**2)) / m
         s = self._learn(s, line.f_x, g_p, line.curvatures, radius)
         if math.isnan(s.bend):
@@ -229,14 +235,8 @@ class RandomGradient(Settings):
         h = s.power / max(s.bend, 1e-300)
         coefficients = -h / len(line.directions) * line.slopes
         known = scales._replace(f_x=line.f_x, trace=m * s.bend / s.power)
-        return replace(
-            s,
-            x=accumulate(s.x, coefficients, line.directions),
-            moves=tuple(zip(coefficients.tolist(), [u.key for u in line.directions], strict=True)),
-            f_x=line.f_x,
-            scales=known,
-            moved=(h, g_p),
-        )
+        x = accumulate(s.x, coefficients, line.directions)
+        return replace(s, x=x, moves=_moves(coefficients, line), f_x=line.f_x, scales=known, moved=(h, g_p))
 
     def _learn(
         self, s: RandomGradientState, mean: float, g_p: float, curvatures: Values, radius: float
@@ -248,7 +248,7 @@ class RandomGradient(Settings):
             assert s.scales is not None
             if not (g_p > 0 and c * radius**2 >= visible(s.scales.resolution, mean)):
                 return s
-            return replace(s, size=g_p, power=1.0, bend=3 * c / self.batch)  # tr + 2L <= 3 tr: the safe side
+            return replace(s, size=g_p, power=1.0, bend=3 * c / self.count)  # tr + 2L <= 3 tr: the safe side
         size = s.size + (last - s.size) / SHORT
         if h == 0 or not size > 0:
             return s
@@ -262,7 +262,7 @@ class RandomGradient(Settings):
         trace, smoothness = self._given(x.size)
         scales = yield from measure(
             x,
-            (*s.key, s.k, 2 * self.batch, 0),
+            (*s.key, s.k, 2 * self.count, 0),
             noise=self.noise,
             trace=trace,
             smoothness=smoothness,
@@ -288,11 +288,13 @@ class RandomGradient(Settings):
         return trace, smoothness
 
     def _step(self, scales: Scales, d: int) -> float:
-        tr, L, m = scales.trace, scales.smoothness, self.batch
+        tr, L, m = scales.trace, scales.smoothness, self.count
         if self.step_ == "auto":
             return 1 / (tr / m + L * (1 + 1 / m))
         if self.step_ == "paper":
             return 1 / (12 * tr)  # Theorem 1
-        if self.step_ == "nesterov":
-            return 1 / (4 * (d + 4) * L)
-        return float(self.step_)
+        return 1 / (4 * (d + 4) * L) if self.step_ == "nesterov" else float(self.step_)
+
+
+def _moves(coefficients: Values, found: Lines) -> tuple[tuple[float, Key], ...]:
+    return tuple(zip(coefficients.tolist(), [u.key for u in found.directions], strict=True))

@@ -1,0 +1,148 @@
+"""How well a pool is used: speed on real workers, utilisation of 64 simulated ones."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewdim import minimize, signs
+from fewdim.core import Query
+from fewdim.directions import Vector
+from fewdim.parcels import Sender
+from fewdim.session import Point
+from fewdim.workers import Workers
+
+
+class VirtualExecutor(Executor):
+    """Workers on a clock of their own: an evaluation takes a log-normal time, and time passes when all wait.
+
+    `busy / (width * now)` is the utilisation.  A thread finishes the earliest evaluation once nobody has submitted
+    anything for a moment: by then the driver waits for one.
+    """
+
+    def __init__(self, width: int, spread: float, seed: int) -> None:
+        self._max_workers = self.width = width
+        self.spread, self.chance = spread, np.random.default_rng(seed)
+        self.now = self.busy = 0.0
+        self.waiting: list[Callable[[], None]] = []
+        self.running: list[tuple[float, int, Future[Any], Any]] = []
+        self.submitted = self.count = 0
+        self.open, self.changed = True, threading.Condition()
+        self.thread = threading.Thread(target=self._pass_time)
+        self.thread.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        result = fn(*args)
+        with self.changed:
+            self.submitted += 1
+            self.waiting.append(lambda: self._start(future, result))
+            self._fill()
+            self.changed.notify()
+        return future
+
+    def _start(self, future: Future[Any], result: Any) -> None:
+        seconds = float(np.exp(self.spread * self.chance.standard_normal()))
+        self.busy += seconds
+        self.count += 1
+        heapq.heappush(self.running, (self.now + seconds, self.count, future, result))
+
+    def _fill(self) -> None:
+        while self.waiting and len(self.running) < self.width:
+            self.waiting.pop(0)()
+
+    def _pass_time(self) -> None:
+        while self.open:
+            with self.changed:
+                seen = self.submitted
+                self.changed.wait(2e-4)
+                if self.submitted != seen or not self.running:
+                    continue
+                if not self.waiting and len(self.running) < self.width:
+                    self.changed.wait(1e-3)  # perhaps the driver is about to submit more
+                    if self.submitted != seen:
+                        continue
+                self.now, _, future, result = heapq.heappop(self.running)
+                self._fill()
+            future.set_result(result)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.open = False
+        self.thread.join()
+
+
+def bowl(x: Vector) -> float:
+    return float(x @ x)
+
+
+def utilisation(spread: float, maxfev: int, **options: Any) -> float:
+    with VirtualExecutor(64, spread, seed=1) as executor:
+        minimize(bowl, np.ones(1000), rng=0, maxfev=maxfev, tol=0, noise=0.0, workers=executor, options=options)
+        return executor.busy / (executor.width * executor.now)
+
+
+def test_64_simulated_workers_are_used() -> None:
+    """The default method with a sketch of 1023 on log-normal times of spread 0.25.
+
+    A query ends with its slowest point.  Of 64 evaluations on 64 workers that one takes exp(2.4 spread) of the usual
+    time, so that a sketch of one round leaves workers idle whatever the driver does (`test_the_table_of_utilisation`).
+    """
+    used = utilisation(0.25, 3 * 1024 + 40, batch=1023)
+    print(f"utilisation {used:.3f}")
+    assert used >= 0.85
+
+
+@pytest.mark.long
+def test_the_table_of_utilisation() -> None:
+    """Rises with the size of the sketch, falls with the spread of the times; prints the table."""
+    sizes, spreads = (64, 128, 256, 512, 1024, 2048), (0.0, 0.1, 0.25, 0.5)
+    table = np.array([[utilisation(spread, 3 * 2048, batch=size - 1) for size in sizes] for spread in spreads])
+    print("spread", *sizes)
+    for spread, row in zip(spreads, table, strict=True):
+        print(spread, *np.round(row, 3))
+    assert (np.diff(table[1:], axis=1) > 0).all()
+    assert (np.diff(table, axis=0) < 0).all()
+    assert (table[:, -1] >= 0.85).all()
+
+
+def test_the_batch_left_to_the_pool_is_one_round() -> None:
+    """63 directions and f(x) on 64 workers of equal speed: only the estimates before the first step leave them idle."""
+    used = utilisation(0.0, 50 * 64 + 40)
+    print(f"utilisation {used:.3f}")
+    assert used >= 0.85
+
+
+def sleepy(x: Vector) -> float:
+    time.sleep(0.02)
+    return float(x[0])
+
+
+@pytest.mark.parametrize("batch", [8, 32])
+def test_two_workers_are_nearly_twice_as_fast(batch: int) -> None:
+    """Best of 5, since others use the machine too; workers are started beforehand."""
+    x = np.ones(100)
+    query = Query(x, tuple(0.1 * signs((1, j)) for j in range(batch)))
+    points = [Point(j, query, j, x.shape) for j in range(batch)]
+    times = {}
+    for width in (1, 2):
+        team = Workers(Sender(sleepy, ()), width, None)
+        try:
+            dict(team(points))
+            times[width] = min(timed(lambda team=team: dict(team(points))) for _ in range(5))  # type: ignore[misc]
+        finally:
+            team.close()
+    print(f"speed {times[1] / times[2]:.3f}")
+    assert times[1] / times[2] >= 1.8
+
+
+def timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
