@@ -161,16 +161,16 @@ def test_a_straggler_is_a_missing_value(kind: str, tmp_path: Path) -> None:
 
     def fun(x: Vector) -> float:
         if x.tobytes() == target:
-            time.sleep(20 if kind == "processes" else 2)
+            time.sleep(300 if kind == "processes" else 6)
         return bowl(x)
 
     path = tmp_path / "run.db"
     start = time.monotonic()
     with made(kind) as workers:
-        minimize(fun, X0, method=BATCH, rng=3, maxfev=40, workers=workers, timeout=1.0, journal=path)
-    assert time.monotonic() - start < 19
+        minimize(fun, X0, method=BATCH, rng=3, maxfev=40, workers=workers, timeout=3.0, journal=path)
+    assert time.monotonic() - start < 200  # nobody waited for it
     messages = [item.message for item in Journal(path).failures if "ArithmeticError" not in item.message]
-    assert messages == ["no value within timeout=1 seconds"]
+    assert messages == ["no value within timeout=3 seconds"]
 
 
 def test_values_that_came_early_are_kept(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import numpy as np
 from loky.backend import get_context
 
 from fewdim.command import end_programs
+from fewdim.directions import perturb, signs
 from fewdim.evaluate import Value
 from fewdim.parcels import Answer, Sender, Unfit, lost, serve
 from fewdim.session import Point
@@ -155,6 +157,7 @@ def work(pipe: Connection) -> None:
     signal.signal(signal.SIGTERM, lambda signum, frame: _leave())
     parcels: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, parcels), daemon=True).start()
+    perturb(np.zeros(64), 1.0, signs((0,)))  # loads compiled code, which must not count against a timeout
     pipe.send_bytes(pickle.dumps(None))  # ready
     while True:
         pipe.send_bytes(pickle.dumps(serve(pickle.loads(parcels.get()))))
