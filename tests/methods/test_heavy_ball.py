@@ -71,6 +71,9 @@ def test_warns_exactly_when_the_condition_fails() -> None:
         HeavyBall(spectrum=bad)
         HeavyBall(constants="paper", spectrum=BENIGN)
         HeavyBall(constants="paper", half_dimension=11.0, strong_convexity=1e-10)  # no spectrum, nothing to judge by
+        HeavyBall(spectrum=bad, batch=8)
+    with pytest.warns(StabilityWarning, match="its moments grow by"):
+        HeavyBall(step=10.0, spectrum=[2.0] * 4, batch=2)
 
 
 @pytest.mark.parametrize("decay", [0.5, 1, 2, 3])

@@ -22,7 +22,7 @@ from fewdim.methods.settings import (
     check_spectrum,
 )
 from fewdim.scales import Measured, Scales, measure, slopes
-from fewdim.theory.stability import heavy_ball_load
+from fewdim.theory import Exact, heavy_ball, heavy_ball_load
 
 DAMPING = 0.4  # beta of "stable": 1.0 to 1.2 times the iterations of random gradient for beta in [.3, .5]
 
@@ -64,7 +64,8 @@ class HeavyBall(Settings):
     trace, smoothness  tr, L   estimated       for "stable"; about 36 values
     strong_convexity   mu                      for "paper"
     half_dimension     ED_1/2                  for "paper"
-    spectrum                                   the eigenvalues of A: gives all four, and checks stability
+    spectrum                                   the eigenvalues of A: gives all four, and checks stability (for
+                                               Gaussian directions: signs are no less stable)
     batch              m       1               directions per step
     directions         u       "signs"         "signs", "gaussian" (the paper), "sphere", "axis"
     radius             rho     from the noise  as in `RandomGradient`
@@ -223,11 +224,16 @@ class HeavyBall(Settings):
         assert trace is not None
         assert smoothness is not None
         h, beta = self._constants(trace, smoothness)
-        load = heavy_ball_load(spectrum, h, beta)
-        if self.batch == 1 and load >= 1:
+        if self.batch == 1:
+            load = heavy_ball_load(spectrum, h, beta)
+            unstable, why = load >= 1, f"sum q/(1-q) = {load:.3g} must be below 1"
+        else:
+            radius = Exact(heavy_ball(h, 1 - beta, self.batch), spectrum).radius
+            unstable, why = radius > 1, f"its moments grow by {radius:.3g} a step"
+        if unstable:
             warnings.warn(
-                f"HeavyBall diverges in mean square on this spectrum: sum q/(1-q) = {load:.3g} must be below 1 "
-                f"(step {h:.3g}, 1 - momentum {beta:.3g}).",
+                f"HeavyBall diverges in mean square on this spectrum: {why} "
+                f"(step {h:.3g}, 1 - momentum {beta:.3g}, Gaussian directions).",
                 StabilityWarning,
                 stacklevel=3,
             )
