@@ -427,6 +427,19 @@ def test_a_minimum_far_from_the_scale_of_x0(where: float) -> None:
         assert result.fun < 1e-3 * bowl(np.full(5, where)), name
 
 
+def test_rows_after_the_target_count() -> None:
+    rows = 0
+
+    def fun(X: Any) -> Any:
+        nonlocal rows
+        rows += len(X)
+        return np.sum(X**2, axis=1)
+
+    result = minimize(fun, np.ones(20), method=RandomGradient(batch=64), vectorized=True, rng=0, f_target=5.0)
+    assert result.reason == "target"
+    assert result.nfev == rows
+
+
 def test_one_bad_row_is_one_failure() -> None:
     calls = 0
 

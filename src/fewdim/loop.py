@@ -74,10 +74,12 @@ class Run:
         report: Callable[[OptimizeResult], None] | None,
         raising: bool,
         bar: bool,
+        together: bool = False,
         keep: Callable[[Session[Any], Bookmark], None] | None = None,
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
+        self.together = together  # the values of a query come at once: those after a target are there and count, too
         self.keep = keep  # called at each step boundary
         wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
         self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", mininterval=wait, dynamic_ncols=True) if bar else None
@@ -128,11 +130,14 @@ class Run:
             room = self.maxfev - reserve - session.nfev
             if room <= 0:
                 return "maxfev"
-            points, steps = session.ask(room), session.nit
+            points, steps, reason = session.ask(room), session.nit, ""
             for point, value in zip(points, self.source(points), strict=True):
                 session.tell(point.id, self._noted(value))
-                if reason := self._ended():
-                    return reason
+                reason = reason or self._ended()
+                if reason and not self.together:
+                    break
+            if reason:
+                return reason
             if session.nit > steps:
                 if self.report is not None:
                     try:

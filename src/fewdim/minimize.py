@@ -127,6 +127,7 @@ def minimize(
         "report": _reporter(callback),
         "raising": on_failure == "raise",
         "bar": progress,
+        "together": vectorized,
     }
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
