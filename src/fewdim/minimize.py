@@ -16,7 +16,7 @@ from scipy.optimize import OptimizeResult
 from fewdim import evaluate, pools
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
-from fewdim.methods import METHODS, fitted, named
+from fewdim.methods import METHODS, fitted
 from fewdim.methods.settings import changed
 from fewdim.session import Session
 
@@ -89,8 +89,8 @@ def minimize(
         Settings of a method given by name, and `reuse_buffer=True`: fun gets the same array each time.
     workers : int, Executor or map-like, optional
         Evaluate the points of a query at once: n processes of one's own (-1: as many as there are processors), any
-        `concurrent.futures.Executor`, or a callable like `map`.  A method that leaves its batch to the pool gets one of
-        its width; from 16 on "auto" is then `RandomGradient`.  The values decide the run, not who computed them.
+        `concurrent.futures.Executor`, or a callable like `map`.  A method that leaves its batch or
+        its sketch to the pool gets one of its width.  The values decide the run, not who computed them.
     timeout : float, optional
         Seconds after which an evaluation counts as failed; needs `workers`.
     journal : path or Journal, optional
@@ -136,7 +136,7 @@ def minimize(
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
-        solver = fitted(_method(method, settings, noise, width), width)
+        solver = fitted(_method(method, settings, noise), width)
         session: Session[Any] = Session(solver, x0, rng=key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
@@ -189,12 +189,12 @@ def scipy_method(method: Any = "auto", **settings: Any) -> Callable[..., Optimiz
     return solve
 
 
-def _method(method: Any, settings: dict[str, Any], noise: float | str, width: int) -> Any:
+def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
     """The method to run: looked up by name and built from its settings, or as given."""
     if isinstance(method, str):
         if method not in METHODS:
             raise ValueError(f"minimize(method=...) must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-        kind = named(method, width)
+        kind = METHODS[method]
         known = inspect.signature(kind).parameters
         for name in settings:
             if name not in known:

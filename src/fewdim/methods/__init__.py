@@ -19,16 +19,8 @@ METHODS: dict[str, type[Any]] = {
 }
 
 
-WIDE = 16  # evaluations at once from which a large batch of plain steps is done sooner than a few clever ones
-
-
-def named(name: str, width: int = 1) -> type[Any]:
-    """The class behind a name; "auto" is one that keeps all busy where many values can be had at once."""
-    return RandomGradient if name == "auto" and width >= WIDE else METHODS[name]
-
-
 def fitted(method: Any, width: int) -> Any:
-    """The method with whatever it leaves to the pool (`batch="auto"`) set for `width` evaluations at once."""
+    """The method with whatever it leaves to the pool (its batch, its sketch) set for `width` evaluations at once."""
     return method.fit(width) if hasattr(method, "fit") else method
 
 
@@ -42,5 +34,4 @@ __all__ = [
     "RandomPursuit",
     "StabilityWarning",
     "fitted",
-    "named",
 ]

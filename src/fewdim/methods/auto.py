@@ -48,6 +48,7 @@ class Auto:
     setting       symbol  default         source
     ============  ======  ==============  ================================================================
     memory                256             most vectors that `ConjugateSketch` remembers
+    least                 8               fewest directions of its sketches; a pool makes it its width
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     ============  ======  ==============  ================================================================
 
@@ -68,15 +69,20 @@ class Auto:
     """
 
     memory: int = 256
+    least: int = 8
     noise: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
-        check_count(self, memory=self.memory)
+        check_count(self, memory=self.memory, least=self.least)
         check_noise(self, self.noise)
 
     @property
     def cost(self) -> Cost:
-        return ConjugateSketch(memory=self.memory).cost
+        return self._sketch.cost
+
+    def fit(self, width: int) -> Auto:
+        """The same method with sketches, and in noise batches, that keep `width` workers busy."""
+        return replace(self, least=max(self.least, width))
 
     def start(self, x: Vector, key: Key) -> AutoState:
         return AutoState("sketch", self._sketch.start(x, (*key, 0)), key)
@@ -93,16 +99,19 @@ class Auto:
         noisy = s.noise > 0
         s = replace(s, sunk=s.sunk + 1 if noisy and inner.decrease < SUNK * s.noise else 0)
         if noisy and (s.sunk >= PATIENCE or inner.fails):
-            return replace(s, engine="gradient", inner=RandomGradient(noise=s.noise).start(s.x, (*s.key, 1)))
+            return replace(s, engine="gradient", inner=self._gradient(s).start(s.x, (*s.key, 1)))
         if self._sketch.done(inner):
             return replace(s, engine="pursuit", inner=RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2)))
         return s
 
+    def _gradient(self, state: AutoState) -> RandomGradient:
+        return RandomGradient(noise=state.noise, batch=max(1, self.least // 2) if self.least > 8 else 1)
+
     @property
     def _sketch(self) -> ConjugateSketch:
-        return ConjugateSketch(memory=self.memory, noise=self.noise)
+        return ConjugateSketch(memory=self.memory, least=self.least, noise=self.noise)
 
     def _engine(self, state: AutoState) -> Method[Any]:
         if state.engine == "sketch":
             return self._sketch
-        return RandomGradient(noise=state.noise) if state.engine == "gradient" else RandomPursuit(noise=self.noise)
+        return self._gradient(state) if state.engine == "gradient" else RandomPursuit(noise=self.noise)

@@ -14,7 +14,6 @@ from fewdim.lines import Move, differences, forward_radius, insisted, search, va
 from fewdim.methods.settings import check_choice, check_count, check_level, check_noise
 from fewdim.scales import Measured, Scales, measure
 
-SMALLEST = 8  # directions of a sketch, at least
 GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 LARGE_ERROR = 1e-3  # above this the memory is made conjugate again by a second pass
@@ -63,7 +62,8 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
     memory        n       256             most vectors of S; 0 for none
     memory_limit          2**31           most bytes of S: fewer vectors where they are long
-    sketch        m       "auto"          "auto": max(8, 2 |S|), at most d; or a number
+    sketch        m       "auto"          "auto": max(least, 2 |S|), at most d; or a number
+    least                 8               fewest directions of a sketch; a pool makes it its width
     directions    u       "signs"         "signs", "gaussian", "sphere"; the axes when m = d
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     ============  ======  ==============  ================================================================
@@ -95,12 +95,13 @@ class ConjugateSketch:
     memory: int = 256
     memory_limit: int = 2**31
     sketch: int | Literal["auto"] = "auto"
+    least: int = 8
     directions: str = "signs"
     noise: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_level(self, memory=self.memory)
-        check_count(self, memory_limit=self.memory_limit)
+        check_count(self, memory_limit=self.memory_limit, least=self.least)
         if self.sketch != "auto":
             check_count(self, sketch=self.sketch)
         check_choice(self, [law for law in LAWS if law != "axis"], directions=self.directions)
@@ -108,7 +109,11 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=6 * self.memory + 30, vectors=self.memory + 3)
+        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + 14, vectors=self.memory + 3)
+
+    def fit(self, width: int) -> ConjugateSketch:
+        """The same method with sketches that keep `width` workers busy."""
+        return replace(self, least=max(self.least, width))
 
     def start(self, x: Vector, key: Key) -> ConjugateSketchState:
         return ConjugateSketchState(x, key)
@@ -161,7 +166,7 @@ class ConjugateSketch:
     def _sketch(self, s: ConjugateSketchState, scales: Scales) -> Steps[Sketch | None]:
         """The gradient along m directions: forward, or central once the slopes come near the round-off of values."""
         d, delta, trace = s.x.size, scales.resolution.at(s.f_x), scales.trace
-        m = min(d, max(SMALLEST, 2 * len(s.memory))) if self.sketch == "auto" else min(d, self.sketch)
+        m = min(d, max(self.least, 2 * len(s.memory))) if self.sketch == "auto" else min(d, self.sketch)
         law = "axes" if m == d else self.directions
         radius = forward_radius(delta, trace)
         central = scales.resolution.noise > 0 or s.rms < 20 * math.sqrt(delta * trace)
@@ -207,7 +212,7 @@ class ConjugateSketch:
 def _predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[tuple[float, float, float]]:
     """A point x + t p where f is lower or the parabola opens upwards: t, its value and the curvature p'Ap."""
     p, slope = sketch.p, sketch.slope
-    m = SMALLEST if not s.memory else 2 * len(s.memory)
+    m = max(8, 2 * len(s.memory))
     known = not math.isnan(s.t)
     t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
     f_t = yield from value_at(s.x, t, p)
