@@ -86,4 +86,4 @@ def test_the_examples(name: str, tmp_path: Path) -> None:
     env = {**os.environ, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     script = [sys.executable, str(EXAMPLES / f"{name}_pool.py")]
     done = subprocess.run(script, capture_output=True, text=True, env=env, cwd=tmp_path)
-    assert done.stdout.startswith("600 evaluations, f from 2.471 to 0.3214"), done.stderr
+    assert done.stdout.startswith("600 evaluations, f from 2.471 to 0.3946"), done.stderr
