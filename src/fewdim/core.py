@@ -90,6 +90,15 @@ class Method(Protocol[S]):
     def done(self, state: S) -> bool: ...
 
 
+def evolve(state: T, **changes: Any) -> T:
+    """`dataclasses.replace` for states, which have no constructor of their own to run: in a fraction of its time."""
+    if not changes.keys() <= state.__dict__.keys():
+        raise TypeError(f"{type(state).__name__} has no field {min(changes.keys() - state.__dict__.keys())!r}.")
+    new = object.__new__(type(state))
+    new.__dict__.update(state.__dict__, **changes)
+    return new
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a method declares of itself: values per step when none fails, and vectors held beyond x."""

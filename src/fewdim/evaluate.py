@@ -38,8 +38,22 @@ class Arrivals(Protocol):
     def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]: ...
 
 
+class Alone:
+    """No pool: evaluations in this process, one after another."""
+
+    width = 1
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+
+    def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]:
+        return enumerate(self.evaluator(points))
+
+
 def in_order(arrivals: Arrivals) -> Evaluator:
     """Hand values on in the order of their points: what a run is told must not depend on who was faster."""
+    if isinstance(arrivals, Alone):
+        return arrivals.evaluator
 
     def evaluate(points: list[Point]) -> Iterator[Value]:
         early: dict[int, Value] = {}
@@ -79,7 +93,7 @@ def called(fun: Callable[..., Any], x: Vector, args: tuple[Any, ...]) -> Value:
         returned = fun(x, *args)
     except Exception as error:
         return Value(math.nan, f"{type(error).__name__}: {error}", error, time.perf_counter() - start)
-    return _checked(returned)._replace(seconds=time.perf_counter() - start)
+    return _checked(returned, time.perf_counter() - start)
 
 
 def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:
@@ -113,6 +127,6 @@ def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:
     return evaluate
 
 
-def _checked(returned: object) -> Value:
+def _checked(returned: object, seconds: float = math.nan) -> Value:
     number = as_number(returned)
-    return Value(number, f"fun returned {returned}" if math.isnan(number) else "")
+    return Value(number, f"fun returned {returned}" if math.isnan(number) else "", None, seconds)

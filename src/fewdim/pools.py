@@ -14,7 +14,7 @@ from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
 from fewdim.core import Query
-from fewdim.evaluate import Evaluator, Value, serial, vectorised
+from fewdim.evaluate import Alone, Value, serial, vectorised
 from fewdim.parcels import Answer, Lacking, Parcel, Sender, Unfit, here, lost, serve
 from fewdim.session import Point
 from fewdim.workers import Workers
@@ -116,18 +116,6 @@ def _check(workers: Any, timeout: float | None, vectorized: bool) -> None:
         raise ValueError(f"minimize(timeout=...) must be positive; got {timeout!r}.")
     if not number and not hasattr(workers, "submit"):
         raise ValueError("minimize(timeout=...) needs workers= an int or an Executor: nobody else can give up waiting.")
-
-
-class Alone:
-    """No pool: evaluations in this process, one after another."""
-
-    width = 1
-
-    def __init__(self, source: Evaluator) -> None:
-        self.source = source
-
-    def __call__(self, points: list[Point]) -> Iterator[tuple[int, Value]]:
-        return enumerate(self.source(points))
 
 
 class Submitted:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
@@ -25,14 +24,13 @@ from fewdim.core import Asked, Delegate, Method, Query, S, Values
 from fewdim.directions import Key, Vector
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Point:
     """A point to evaluate: tell its `id` with the value of f at `x`.  `x` is made afresh each time it is read."""
 
-    id: int
-    query: Query
-    index: int
-    shape: tuple[int, ...]
+    __slots__ = ("id", "index", "query", "shape")
+
+    def __init__(self, id: int, query: Query, index: int, shape: tuple[int, ...]) -> None:
+        self.id, self.query, self.index, self.shape = id, query, index, shape
 
     @property
     def x(self) -> Vector:

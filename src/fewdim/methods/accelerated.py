@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewdim.core import Cost, Steps
+from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import LAWS, Key, Vector, accumulate
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive, check_spectrum
 from fewdim.scales import Measured, Scales, measure, slopes
@@ -150,7 +150,7 @@ class Accelerated(Settings):
         s, fresh = state, False
         if s.scales is None:
             found = yield from self._measure(s)
-            s = replace(s, scales=found, f_x=found.f_x, constants=self._constants(found, s.x.size))
+            s = evolve(s, scales=found, f_x=found.f_x, constants=self._constants(found, s.x.size))
             fresh = True
         scales, c = s.scales, s.constants
         assert scales is not None
@@ -173,14 +173,14 @@ class Accelerated(Settings):
             radius=self.radius,
             corrected=self.constants != "nesterov",
         )
-        s = replace(s, k=s.k + 1)
+        s = evolve(s, k=s.k + 1)
         if not line.directions:  # no value there; after a few times in a row, look again from x
-            return replace(s, misses=s.misses + 1, drift=s.drift if s.misses < MISSES else None)
+            return evolve(s, misses=s.misses + 1, drift=s.drift if s.misses < MISSES else None)
         weights = line.slopes / len(line.directions)
         x = accumulate(y, -c.step * weights, line.directions)
         rest = np.zeros_like(y) if s.drift is None else s.drift * y.dtype.type(decay)
         drift = accumulate(rest, -(c.theta / alpha - c.step) * weights, line.directions, out=rest)
-        s = replace(s, x=x, drift=drift, gamma=gamma_next, f_x=line.f_x, misses=0)
+        s = evolve(s, x=x, drift=drift, gamma=gamma_next, f_x=line.f_x, misses=0)
         return s if c.mu else _restarted(s, window=math.ceil(WINDOW / alpha))
 
     def _measure(self, s: AcceleratedState) -> Steps[Scales]:
@@ -230,9 +230,9 @@ def _weight(theta: float, gamma: float, mu: float) -> float:
 
 def _restarted(s: AcceleratedState, window: int) -> AcceleratedState:
     """Count the value at y into its window; forget the momentum when a window's mean is above the last one's."""
-    s = replace(s, total=s.total + s.f_x, count=s.count + 1)
+    s = evolve(s, total=s.total + s.f_x, count=s.count + 1)
     if s.count < window:
         return s
     mean, before = s.total / s.count, s.previous
-    s = replace(s, total=0.0, count=0, previous=mean)
-    return replace(s, drift=None, previous=math.inf) if mean > before else s
+    s = evolve(s, total=0.0, count=0, previous=mean)
+    return evolve(s, drift=None, previous=math.inf) if mean > before else s

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from fewdim.core import Cost, Steps
+from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import LAWS, Key, Vector, accumulate
 from fewdim.methods.settings import (
     Settings,
@@ -155,7 +155,7 @@ class HeavyBall(Settings):
         if s.scales is None:
             found = yield from self._measure(s)
             h, beta = self._constants(found.trace, found.smoothness)
-            s, fresh = replace(s, scales=found, f_x=found.f_x, step=h, damping=beta), True
+            s, fresh = evolve(s, scales=found, f_x=found.f_x, step=h, damping=beta), True
         scales, h, beta = s.scales, s.step, s.damping
         assert scales is not None
         y = s.x if s.velocity is None else accumulate(s.x, (1 - beta,), (s.velocity,))
@@ -171,9 +171,9 @@ class HeavyBall(Settings):
             corrected=self.constants != "paper" and (self.radius is None or self._known()[0] is not None),
         )
         if not line.directions:  # no value there; after a few times in a row, look again from x
-            return replace(s, k=s.k + 1, misses=s.misses + 1, velocity=s.velocity if s.misses < MISSES else None)
+            return evolve(s, k=s.k + 1, misses=s.misses + 1, velocity=s.velocity if s.misses < MISSES else None)
         x = accumulate(y, -h / len(line.directions) * line.slopes, line.directions)
-        return replace(s, x=x, velocity=x - s.x, k=s.k + 1, f_x=line.f_x, misses=0)
+        return evolve(s, x=x, velocity=x - s.x, k=s.k + 1, f_x=line.f_x, misses=0)
 
     def _measure(self, s: HeavyBallState) -> Steps[Scales]:
         trace, smoothness = self._known()

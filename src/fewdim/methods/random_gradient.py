@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from fewdim.core import Cost, Steps, Values, value
+from fewdim.core import Cost, Steps, Values, evolve, value
 from fewdim.directions import LAWS, Key, Vector, accumulate
 from fewdim.lines import Lines, Reach, Resolution, central_radius, differences, scale_of, visible
 from fewdim.methods.settings import Settings, changed, check_choice, check_count, check_noise, check_positive
@@ -141,7 +141,6 @@ class RandomGradient(Settings):
 
     @property
     def count(self) -> int:
-        """M."""
         return 1 if self.batch == "auto" else self.batch
 
     def fit(self, width: int) -> RandomGradient:
@@ -192,15 +191,16 @@ class RandomGradient(Settings):
         )
         if math.isnan(found.f_x):  # nothing came: back by a step, and when that does not help, on by shorter ones
             damping = 0.3 * s.damping if s.wary and self.adaptive else s.damping
-            return replace(s, x=self._undone(s), moves=(), k=s.k + 1, wary=2, damping=damping)
+            return evolve(s, x=self._undone(s), moves=(), k=s.k + 1, wary=2, damping=damping)
         x, m = s.x, len(found.directions)
         coefficients = found.slopes
         if m:  # x - (h/m) sum s_j u_j, the iteration of Algorithm 1
             coefficients = -s.damping * self._step(scales, s.x.size) / m * found.slopes
             x = accumulate(s.x, coefficients, found.directions)
         above = found.f_x > scales.f_x + 3 * scales.resolution.noise
-        s = replace(s, x=x, moves=_moves(coefficients, found), k=s.k + 1, f_x=found.f_x, wary=max(0, s.wary - 1))
-        return replace(s, rises=s.rises + 1 if above else 0, damping=min(1.0, RECOVERY * s.damping))
+        rises, damping, wary = s.rises + 1 if above else 0, min(1.0, RECOVERY * s.damping), max(0, s.wary - 1)
+        moves = _moves(coefficients, found)
+        return evolve(s, x=x, moves=moves, k=s.k + 1, f_x=found.f_x, wary=wary, rises=rises, damping=damping)
 
     def _undone(self, s: RandomGradientState) -> Vector:
         """The iterate before x, to the rounding of the step: it is taken back along the same seeded directions."""
@@ -221,9 +221,9 @@ class RandomGradient(Settings):
             guess = central_radius(scales.resolution.at(scales.f_x), scales.trace)
         radius = scales.reach.clip(guess if self.radius is None else self.radius)
         line = yield from differences(s.x, self.directions, (*s.key, s.k), m, radius, central=True, f_x=f_x)
-        s = replace(s, k=s.k + 1, scales=scales)
+        s = evolve(s, k=s.k + 1, scales=scales)
         if math.isnan(line.f_x):  # nothing came: back by a step
-            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))
+            return evolve(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))
         if not line.directions:
             return s
         g_p = float(np.sum(line.slopes**2)) / m
@@ -231,12 +231,12 @@ class RandomGradient(Settings):
         if math.isnan(s.bend):
             return s
         if s.moves and line.f_x > s.f_x + 3 * scales.resolution.noise:
-            return replace(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))  # it led up: take it back, wiser
+            return evolve(s, x=self._undone(s), moves=(), moved=(0.0, 0.0))  # it led up: take it back, wiser
         h = s.power / max(s.bend, 1e-300)
         coefficients = -h / len(line.directions) * line.slopes
         known = scales._replace(f_x=line.f_x, trace=m * s.bend / s.power)
         x = accumulate(s.x, coefficients, line.directions)
-        return replace(s, x=x, moves=_moves(coefficients, line), f_x=line.f_x, scales=known, moved=(h, g_p))
+        return evolve(s, x=x, moves=_moves(coefficients, line), f_x=line.f_x, scales=known, moved=(h, g_p))
 
     def _learn(
         self, s: RandomGradientState, mean: float, g_p: float, curvatures: Values, radius: float
@@ -248,14 +248,14 @@ class RandomGradient(Settings):
             assert s.scales is not None
             if not (g_p > 0 and c * radius**2 >= visible(s.scales.resolution, mean)):
                 return s
-            return replace(s, size=g_p, power=1.0, bend=3 * c / self.count)  # tr + 2L <= 3 tr: the safe side
+            return evolve(s, size=g_p, power=1.0, bend=3 * c / self.count)  # tr + 2L <= 3 tr: the safe side
         size = s.size + (last - s.size) / SHORT
         if h == 0 or not size > 0:
             return s
         bend = abs(2 * (mean - s.f_x + h * last) / h**2)
         share = 1 / min(SHORT + s.k, MEMORY)
         power, bend = s.power + share * (last / size - s.power), s.bend + share * (bend / size - s.bend)
-        return replace(s, size=size, power=power, bend=bend)
+        return evolve(s, size=size, power=power, bend=bend)
 
     def _review(self, s: RandomGradientState, x: Vector, damping: float) -> Steps[RandomGradientState]:
         """Measure at x what is not given, and make x the anchor."""
@@ -270,9 +270,9 @@ class RandomGradient(Settings):
             pairs=16 if isinstance(self.step_, str) else 2,  # for the radius two are enough
         )
         if scales is s.scales:  # no value at x: nothing was learnt, and f(x) is asked again with the slopes
-            return replace(s, x=x, f_x=math.nan, k_anchor=s.k, rises=0, damping=damping)
-        s = replace(s, x=x, f_x=scales.f_x, scales=scales, k_anchor=s.k, rises=0, damping=damping)
-        return replace(s, anchor=x) if self.adaptive else s
+            return evolve(s, x=x, f_x=math.nan, k_anchor=s.k, rises=0, damping=damping)
+        s = evolve(s, x=x, f_x=scales.f_x, scales=scales, k_anchor=s.k, rises=0, damping=damping)
+        return evolve(s, anchor=x) if self.adaptive else s
 
     def _given(self, d: int) -> tuple[float | None, float | None]:
         """Trace and smoothness as far as the settings tell them, or bounds that the step does not depend on."""

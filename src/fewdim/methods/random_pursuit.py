@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from fewdim import lines
-from fewdim.core import Cost, Query, Steps
+from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import LAWS, Direction, Key, Vector, perturb
 from fewdim.lines import Reach
 from fewdim.methods.settings import check_choice, check_noise
@@ -96,7 +96,7 @@ class RandomPursuit:
         s = state
         if s.scales is None:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
-            s = replace(s, scales=found, f_x=found.f_x, radius=0.0)
+            s = evolve(s, scales=found, f_x=found.f_x, radius=0.0)
         scales = s.scales
         assert scales is not None
         least = math.sqrt(lines.visible(scales.resolution, s.f_x) / scales.trace)
@@ -105,12 +105,12 @@ class RandomPursuit:
         u = LAWS[self.directions]((*s.key, s.k))
         line = yield from lines.parabola(s.x, s.f_x, u, r)
         if line is None:
-            return replace(s, k=s.k + 1, radius=r / 2, fails=s.fails + 1)
+            return evolve(s, k=s.k + 1, radius=r / 2, fails=s.fails + 1)
         slope, c, t, f_t = line
         scales = scales._replace(trace=0.9 * scales.trace + 0.1 * max(abs(c), 1e-3 * scales.trace))
         blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
         power = slope**2 if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope**2
-        s = replace(s, power=power)
+        s = evolve(s, power=power)
         if c > 0 and abs(slope) < max(20 * r, reach.high) * c:  # its minimiser, unless that is out of all scale
             share = 1 - blur / power if power > blur else 0.0
             t_c = -share * slope / c  # of least expected value: only this share of the mean square slope is signal
@@ -124,9 +124,9 @@ class RandomPursuit:
         size = max(math.sqrt(0.9 * s.radius**2 + 0.1 * t**2), abs(t) / 4 if abs(t) > 3 * r else 0.0)
         if f_t < s.f_x + 2 * scales.resolution.noise:
             x = perturb(s.x, t, u)
-            return replace(s, x=x, f_x=f_t, k=s.k + 1, scales=scales, radius=size, fails=0)
+            return evolve(s, x=x, f_x=f_t, k=s.k + 1, scales=scales, radius=size, fails=0)
         fails = s.fails + 1 if r <= 1.01 * least and scales.resolution.noise == 0 else 0
-        return replace(s, k=s.k + 1, scales=scales, radius=min(size, 0.7 * r), fails=fails)
+        return evolve(s, k=s.k + 1, scales=scales, radius=min(size, 0.7 * r), fails=fails)
 
 
 def _measured(x: Vector, u: Direction, t: float) -> Steps[tuple[float, float]]:
