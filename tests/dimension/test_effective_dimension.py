@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -240,7 +241,7 @@ def test_the_report_reads() -> None:
         ({"alphas": (0.0,)}, ValueError, r"alphas=\.\.\."),
         ({"alphas": ()}, ValueError, r"alphas=\.\.\."),
         ({"maxfev": 10}, ValueError, r"maxfev=\.\.\..*at least 100; got 10"),
-        ({"workers": 2}, NotImplementedError, "workers"),
+        ({"workers": 0}, ValueError, r"workers=\.\.\.\) must be at least 1"),
         ({"estimator": "guess"}, ValueError, "estimator"),
         ({"estimator": "dense", "maxfev": 200}, ValueError, "needs 5150 evaluations"),
     ],
@@ -248,3 +249,16 @@ def test_the_report_reads() -> None:
 def test_arguments_are_checked(arguments: dict[str, Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         effective_dimension(lambda x: float(x @ x), np.ones(100), **arguments)
+
+
+def test_a_pool_gives_the_same_estimate() -> None:
+    weights = np.arange(1, 201) ** -1.5
+
+    def fun(x: Any) -> float:
+        return float(weights @ x**2)
+
+    alone = effective_dimension(fun, np.ones(200), maxfev=700, rng=0)
+    with ThreadPoolExecutor(4) as executor:
+        together = effective_dimension(fun, np.ones(200), maxfev=700, rng=0, workers=executor)
+    assert together[0.5] == alone[0.5]
+    assert together.nfev == alone.nfev <= 700

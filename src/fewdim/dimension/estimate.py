@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fewdim import evaluate
+from fewdim import evaluate, pools
 from fewdim.core import Steps, value
 from fewdim.dimension import lanczos
 from fewdim.dimension.result import EffectiveDimension
@@ -30,9 +30,8 @@ PROBES, DEPTH = 3, 30  # of Lanczos quadrature with a given product
 class Source:
     """Evaluates queries and counts every value; nan and exceptions are missing values."""
 
-    def __init__(self, fun: Callable[..., Any], shape: tuple[int, ...], vectorized: bool) -> None:
-        self.shape, self.nfev = shape, 0
-        self.values = evaluate.vectorised(fun, ()) if vectorized else evaluate.serial(fun, (), reuse_buffer=False)
+    def __init__(self, values: evaluate.Evaluator, shape: tuple[int, ...]) -> None:
+        self.values, self.shape, self.nfev = values, shape, 0
 
     def drive(self, steps: Steps[T]) -> T:
         """Run a generator to its end."""
@@ -88,10 +87,8 @@ def effective_dimension(
         else "lanczos" where the Hessian is indefinite and the budget allows 30 products, else "sketch".
     noise : float or "auto"
         The level of the noise of fun; "auto" spends about 8 evaluations on it.
-    rng, vectorized
-        As in `minimize`.
-    workers
-        Not there yet; raises NotImplementedError.
+    rng, vectorized, workers
+        As in `minimize`.  A sketch is one query, which fills any pool.
 
     Returns
     -------
@@ -104,13 +101,13 @@ def effective_dimension(
     >>> round(ed[1.0].estimate, 4), round(float(weights.sum()), 4), ed.nfev
     (1.6202, 1.6202, 911)
     """
-    powers = _checked(alphas, maxfev, estimator, workers)
+    powers = _checked(alphas, maxfev, estimator)
     if over is not None:
         points = [x, *over]
         parts = [
             effective_dimension(
                 fun, p, alphas=powers, maxfev=maxfev, hessian=hessian, hvp=hvp, estimator=estimator, noise=noise,
-                rng=rng, vectorized=vectorized,
+                rng=rng, vectorized=vectorized, workers=workers,
             )
             for p in points
         ]  # fmt: skip
@@ -122,12 +119,14 @@ def effective_dimension(
     key = root_key(rng)
     if hvp is not None:
         product = lanczos.given(lambda v: hvp(np.asarray(x, float), v), shape)
-        source = Source(fun, shape, vectorized)
+        source = Source(evaluate.serial(fun, (), reuse_buffer=False), shape)  # asked nothing: the products are given
         rule = source.drive(lanczos.quadrature(product, origin.size, key, PROBES, DEPTH))
         return from_quadrature(rule, origin.size, powers, None, nfev=0, products=rule.products)
     budget = maxfev or (TRACE_VALUES if powers == (1.0,) else SKETCH_VALUES)
-    source = Source(fun, shape, vectorized)
-    return replace(source.drive(_estimate(origin, key, powers, budget, estimator, noise)), nfev=source.nfev)
+    with pools.pool(fun, (), workers, None, vectorized, False) as team:
+        source = Source(evaluate.in_order(team), shape)
+        found = source.drive(_estimate(origin, key, powers, budget, estimator, noise))
+    return replace(found, nfev=source.nfev)
 
 
 def _estimate(
@@ -215,9 +214,7 @@ def _largest(parts: list[EffectiveDimension]) -> EffectiveDimension:
     )
 
 
-def _checked(alphas: Sequence[float], maxfev: int | None, estimator: str, workers: Any) -> tuple[float, ...]:
-    if workers is not None:
-        raise NotImplementedError(f"effective_dimension(workers=...) is not implemented yet; got {workers!r}.")
+def _checked(alphas: Sequence[float], maxfev: int | None, estimator: str) -> tuple[float, ...]:
     powers = tuple(float(a) for a in alphas)
     if not powers or not all(0 < a < math.inf for a in powers):
         raise ValueError(f"effective_dimension(alphas=...) must hold numbers above 0; got {alphas!r}.")
