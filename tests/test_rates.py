@@ -40,7 +40,7 @@ def test_the_cost_is_that_of_the_dimensions_that_matter(d: int, seeds: int) -> N
 
 
 def test_flat_in_the_dimension() -> None:
-    """The slope of log evaluations against log d stays below 0.1 between 300 and 30,000 (THEORY: 0.03)."""
+    """The slope of log evaluations against log d stays below 0.1 between 300 and 30,000 (exact worst case: 0.03)."""
     counts = [queries(d, 2, 2e-2, seeds=5, law="signs") for d in (300, 30_000)]
     assert math.log(counts[1] / counts[0]) / math.log(100) < 0.1
 

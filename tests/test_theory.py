@@ -81,7 +81,7 @@ def test_gaussian_directions_do_not_see_a_rotation() -> None:
 
 
 def test_reference_numbers() -> None:
-    """THEORY: exact queries, 2 a step, with h = 1/(tr + 2L); given there to three digits."""
+    """Exact queries, 2 a step, with h = 1/(tr + 2L), as another implementation gave them to three digits."""
     spectrum = power_law(1000, 2)
     h = 1 / (spectrum.sum() + 2)
     gaps = theory.expected_gaps(theory.random_gradient(h), spectrum, np.ones(1000), 10_000)
@@ -90,7 +90,7 @@ def test_reference_numbers() -> None:
 
 
 def test_nesterovs_constants_against_the_reference() -> None:
-    """THEORY: 16k/35k/54k queries to 1e-2/1e-4/1e-6 for eigenvalues 1/i, d = 100."""
+    """Another implementation gave 16k/35k/54k queries to 1e-2/1e-4/1e-6 for eigenvalues 1/i, d = 100."""
     spectrum, d = power_law(100, 1), 100
     step, theta = 1 / (4 * (d + 4)), 1 / (16 * (d + 1) ** 2)
     family = theory.two_step(math.sqrt(theta * spectrum[-1]), step, theta)
@@ -101,7 +101,7 @@ def test_nesterovs_constants_against_the_reference() -> None:
 
 # ------------------------------------------------------------------------------------------------- stability
 def test_the_printed_constants_diverge() -> None:
-    """ERRATA: 10 eigenvalues 1 and 100 eigenvalues 1e-10 give sum q/(1-q) = 2.58 with the paper's own 1/14400."""
+    """10 eigenvalues 1 and 100 eigenvalues 1e-10 give sum q/(1-q) = 2.58 with the paper's own 1/14400."""
     spectrum = np.r_[np.ones(10), np.full(100, 1e-10)]
     h = 1 / (14400 * np.sqrt(spectrum).sum()) ** 2
     assert theory.heavy_ball_load(spectrum, h, math.sqrt(h * 1e-10)) == pytest.approx(2.58, abs=0.01)

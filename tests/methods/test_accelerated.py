@@ -52,7 +52,7 @@ def test_the_constants() -> None:
 
 @pytest.mark.parametrize(("decay", "d", "known"), [(1, 100, (1600, 3300, 4900)), (2, 300, (37_000, 64_000, 91_000))])
 def test_sharp_constants_against_the_reference(decay: float, d: int, known: tuple[int, ...]) -> None:
-    """THEORY: exact queries to 1e-2/1e-4/1e-6, given to two digits."""
+    """Known from another implementation of the moments: exact queries to 1e-2/1e-4/1e-6, given to two digits."""
     spectrum = power_law(d, decay)
     h, theta, mu = constants(Accelerated(constants="sharp", spectrum=spectrum, noise=0), d)
     family = theory.two_step(math.sqrt(theta * mu), h, theta)
@@ -80,6 +80,18 @@ def test_sharp_constants_are_stable_on_random_spectra() -> None:
         steps = int(10 / alpha)
         gaps = theory.expected_gaps(theory.two_step(alpha, h, theta), spectrum, np.ones(spectrum.size), steps)
         assert gaps[-1] < gaps[0], (share, spectrum)
+
+
+@pytest.mark.parametrize(("decay", "d"), [(1, 100), (2, 100), (2, 300)])
+def test_sharp_against_proved(decay: float, d: int) -> None:
+    """The docstring's 0.6 to 1.05 times the evaluations of "proved", by the exact moments."""
+    spectrum = power_law(d, decay)
+    steps = []
+    for name in ("sharp", "proved"):
+        h, theta, mu = constants(Accelerated(constants=name, spectrum=spectrum, noise=0), d)
+        exact = theory.Exact(theory.two_step(math.sqrt(theta * mu), h, theta), spectrum)
+        steps.append([exact.evaluations_to(gap) for gap in (1e-2, 1e-4, 1e-6)])
+    assert all(0.6 <= sharp / proved <= 1.05 for sharp, proved in zip(*steps, strict=True)), steps
 
 
 def test_the_proved_potential_contracts() -> None:

@@ -65,3 +65,17 @@ def test_single_precision() -> None:
     result = minimize(lambda x: np.float32(0.5) * (x * x) @ spectrum, np.ones(300, np.float32), maxfev=6000, rng=0)
     assert result.x.dtype == np.float32
     assert result.fun < 1e-2 * 0.5 * spectrum.sum()
+
+
+def test_a_wide_pool_is_filled_in_noise_too() -> None:
+    """Sketches of at least 16, and after the hand-over 8 pairs a query."""
+    problem = quadratic(power_law(50, 1))
+    session: Session[Any] = Session(Auto(noise=1e-2).fit(16), problem.x0, rng=0)
+    widest = {"sketch": 0, "gradient": 0}
+    while session.nfev < 4000:
+        points = session.ask()
+        widest[session.state.engine] = max(widest[session.state.engine], len(points))
+        for point in points:
+            session.tell(point.id, problem.fun(point.x))
+    assert widest["sketch"] >= 16
+    assert widest["gradient"] >= 16

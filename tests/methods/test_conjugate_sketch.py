@@ -142,7 +142,7 @@ def test_the_memory_is_shared_and_bounded() -> None:
 
 @pytest.mark.parametrize(("decay", "limit"), [(1, 0.6), (2, 0.15), (3, 0.3)])
 def test_fewer_evaluations_than_random_pursuit(decay: float, limit: float) -> None:
-    """To a gap of 1e-2 at d = 1000, medians of 3.  THEORY has 11k, 1.0k and 78 for the prototype."""
+    """To a gap of 1e-2 at d = 1000, medians of 3."""
     problem = quadratic(power_law(1000, decay))
     counts = [
         np.median(

@@ -38,9 +38,9 @@ def test_paper_is_algorithm_2_as_printed() -> None:
 
 
 def test_the_divergence_example() -> None:
-    """ERRATA 1: 20 eigenvalues 1, one 1e-4, h = c^2/ED_1/2^2 with c = 0.1, beta = sqrt(h mu): f grows.
+    """Against Theorem 3: 20 eigenvalues 1, one 1e-4, h = c^2/ED_1/2^2 with c = 0.1, beta = sqrt(h mu): f grows.
 
-    The exact moments grow 1e30-fold in 4e5 steps; a run of 2e4 steps has grown by orders of magnitude already.
+    The exact moments grow 1e30-fold in 4e5 steps; runs of 4e4 steps have grown by orders of magnitude already.
     """
     spectrum = np.r_[np.ones(20), 1e-4]
     half = float(np.sqrt(spectrum).sum())
@@ -78,7 +78,7 @@ def test_warns_exactly_when_the_condition_fails() -> None:
 
 @pytest.mark.parametrize("decay", [0.5, 1, 2, 3])
 def test_stable_by_default_and_within_a_constant_of_random_gradient(decay: float) -> None:
-    """THEORY: 1.00 to 1.20 times the iterations of random gradient, from the exact moments."""
+    """1.00 to 1.20 times the iterations of random gradient, by the exact moments; 5 % for rounding to whole steps."""
     spectrum = power_law(100, decay)
     h = 1 / (spectrum.sum() + 2)
     ball = theory.expected_gaps(theory.heavy_ball(0.4 * h, 0.6), spectrum, np.ones(100), 60_000)
