@@ -106,6 +106,7 @@ class Cost:
     fewest: int
     most: int
     vectors: int
+    axes: int = 0  # values per coordinate that `most` leaves out
 
 
 class Delegate(Generic[T]):

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.kernels import add_gaussian, add_signs, add_vector, gaussian_square
+from fewdim.kernels import add_gaussian, add_signs, add_vector, gaussian_square, orthonormalise
 
 Key: TypeAlias = tuple[int, ...]
 Vector: TypeAlias = NDArray[np.floating[Any]]
@@ -118,6 +118,13 @@ def coordinate(key: Key) -> Direction:
 def axes(key: Key) -> Direction:
     """sqrt(d) times the unit vector that the last number of the key names, modulo d: one after another, all of them."""
     return Direction("axes", key)
+
+
+def orthogonal(key: Key, count: int, d: int) -> list[Vector]:
+    """`count` random directions at right angles, each of length sqrt(d); these are arrays, for they need each other."""
+    rows = np.array([gaussian((*key, j)).array(d) for j in range(count)])
+    orthonormalise(rows)
+    return list(rows * math.sqrt(d))
 
 
 def axis(i: int) -> Direction:

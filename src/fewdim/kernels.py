@@ -55,6 +55,27 @@ def add_vector(x: Any, scale: Any, v: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
+def orthonormalise(rows: Any) -> None:
+    """Gram-Schmidt on the rows in place: each is made orthogonal to the ones before it, then of length 1."""
+    m, d = rows.shape
+    for j in range(m):
+        for k in range(j):
+            lanes = np.zeros(8)  # sums in a fixed order that the compiler can turn into vector instructions
+            for lo in range(0, d - 7, 8):
+                for i in range(8):
+                    lanes[i] += rows[j, lo + i] * rows[k, lo + i]
+            product = lanes.sum()
+            for i in range(d - d % 8, d):
+                product += rows[j, i] * rows[k, i]
+            for i in range(d):
+                rows[j, i] -= product * rows[k, i]
+        square = 0.0
+        for i in range(d):
+            square += rows[j, i] * rows[j, i]
+        rows[j] /= math.sqrt(square)
+
+
+@numba.njit(cache=True, nogil=True)
 def add_gaussian(x: Any, scales: Any, seeds: Any, out: Any) -> None:
     normals = np.empty(64)
     total = np.empty(64, x.dtype)

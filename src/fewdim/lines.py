@@ -14,12 +14,12 @@ x and within the scale of x.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewdim.core import Query, Steps, Values
-from fewdim.directions import LAWS, Along, Direction, Key, Vector, axes
+from fewdim.directions import LAWS, Along, Direction, Key, Vector, axes, orthogonal
 
 ROUND_OFF = float(np.finfo(np.float64).eps)
 
@@ -38,7 +38,7 @@ class Resolution(NamedTuple):
 class Lines(NamedTuple):
     """What was found along the directions whose values could be had; `curvatures` are nan where f(x) is not known."""
 
-    directions: tuple[Direction, ...]
+    directions: tuple[Any, ...]  # of Direction; of Vector where they were made orthogonal
     slopes: Values
     curvatures: Values
     f_x: float
@@ -97,21 +97,25 @@ def differences(
     f_x: float = math.nan,
     correction: float = 0.0,
 ) -> Steps[Lines]:
-    """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query; "axes" are the coordinates in turn.
+    """Slopes along the directions law((*key, 0)), law((*key, 1)), ... in one query.
+
+    "axes" are the coordinates in turn, "orthogonal" random directions at right angles.
 
     Forward needs f(x) and asks for it with the rest when `f_x` is nan; `correction` is the curvature it takes off.
     Central gives curvatures too when `f_x` is known, and an estimate of it when not.  What is missing is asked once
     more, along fresh directions, unless nothing came at all: then x itself is at fault.
     """
     ask_origin = not central and math.isnan(f_x)
-    make = axes if law == "axes" else LAWS[law]
-    directions = [make((*key, j)) for j in range(count)]
+    fixed, make = law in ("axes", "orthogonal"), LAWS.get(law, axes)
+    directions: list[Any] = [make((*key, j)) for j in range(count)]
+    if law == "orthogonal":
+        directions = list(orthogonal(key, count, x.size))
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
     some = any(not math.isnan(v) for v in (plus + minus if central else [f_x, *plus]))
     ask_origin = ask_origin and math.isnan(f_x)
     if (lost or ask_origin) and some:
-        fresh = [directions[j] if law == "axes" else make((*key, count + i)) for i, j in enumerate(lost)]
+        fresh = [directions[j] if fixed else make((*key, count + i)) for i, j in enumerate(lost)]
         f_x, *sides = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
         for j, u, ahead, behind in zip(lost, fresh, *sides, strict=True):
             directions[j], plus[j], minus[j] = u, ahead, behind
@@ -131,7 +135,7 @@ def differences(
 
 
 def _sides(
-    x: Vector, directions: list[Direction], radius: float, central: bool, f_x: float, ask_origin: bool
+    x: Vector, directions: list[Any], radius: float, central: bool, f_x: float, ask_origin: bool
 ) -> Steps[tuple[float, list[float], list[float]]]:
     """f(x) if asked for, f(x + r u) and, when central, f(x - r u) (else zeros); one query."""
     n = len(directions)

@@ -113,6 +113,9 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
             continue
         size = float(np.abs(table).max())
         level, reliable = difference_level(table)
+        sides = max(difference_level(table[:4])[0], difference_level(table[5:])[0])
+        if sides < 0.01 * level:  # smooth on either side of x: a jump there, not noise
+            level = sides
         jumps = np.diff(np.unique(table))
         if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
             level, reliable = 0.3 * float(jumps.min()), True

@@ -6,12 +6,14 @@ from fewdim.methods.accelerated import Accelerated
 from fewdim.methods.auto import Auto
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
+from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
 
 METHODS: dict[str, type[Any]] = {
     "auto": Auto,
     "conjugate-sketch": ConjugateSketch,
+    "quasi-newton": QuasiNewton,
     "random-gradient": RandomGradient,
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
@@ -30,6 +32,7 @@ __all__ = [
     "Auto",
     "ConjugateSketch",
     "HeavyBall",
+    "QuasiNewton",
     "RandomGradient",
     "RandomPursuit",
     "StabilityWarning",

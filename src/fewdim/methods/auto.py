@@ -6,43 +6,97 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fewdim.core import Cost, Method, Steps
+from fewdim.core import Cost, Delegate, Method, Query, Steps, T, Values
 from fewdim.directions import Key, Vector
-from fewdim.methods.conjugate_sketch import ConjugateSketch, ConjugateSketchState
+from fewdim.methods.conjugate_sketch import ConjugateSketch, ConjugateSketchState, renewed
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState
 from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
 
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
+TRIAL = 4  # times d values, after which a full gradient is tried
+FEW = 200  # dimensions in which a full gradient may come first
+EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
+AGAIN = 4  # times the values so far, after which it is tried again
+LONG = 60  # values that a sketch is given on trial
+WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
+
+Engine = Literal["sketch", "newton", "gradient", "pursuit"]
+NAMES = {
+    "sketch": "conjugate sketch",
+    "newton": "quasi-Newton",
+    "gradient": "random gradient",
+    "pursuit": "random pursuit",
+}
+WHY = {
+    "small": "in few dimensions a full gradient is cheap",
+    "start": "a sketch of the gradient goes furthest on few values",
+    "even": "curvature is spread evenly over all dimensions",
+    "trial": "on trial",
+    "worth": "its step gained more an evaluation",
+    "lost": "the trial gained less an evaluation",
+    "as dear": "a sketched step had come to cost as much as a gradient",
+    "stuck": "the engine before it found no lower value",
+    "noise": "the noise had come to hide the decreases",
+    "flat": "slopes had sunk into the round-off of values, as at a stationary point",
+    "kink": "no step went down though slopes were clear, as at a kink or a jump: stagnation",
+}
 
 
 @dataclass(frozen=True)
 class AutoState:
-    """Between two steps of `Auto`: the state of the engine in charge."""
+    """Between two steps of `Auto`: the states of the engines, and who is in charge since when."""
 
-    engine: Literal["sketch", "gradient", "pursuit"]
-    inner: ConjugateSketchState | RandomGradientState | RandomPursuitState
+    engine: Engine
     key: Key
     k: int = 0
-    noise: float = math.nan  # measured by the sketch; nan before that
+    nfev: int = 0  # values asked so far
+    sketch: ConjugateSketchState | None = None
+    newton: QuasiNewtonState | None = None
+    last: RandomGradientState | RandomPursuitState | None = None  # of the engine that the run ends with
+    noise: float = math.nan  # measured by the engine in charge; nan before that
     sunk: int = 0  # decreases in a row that the noise hides
+    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, two times, at least d values apart
+    trial_at: float = math.inf  # values asked when the other engine is tried
+    rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
+    story: tuple[tuple[int, str, str, float], ...] = ()  # values asked, who took over and why, and f_x then
+
+    @property
+    def inner(self) -> Any:
+        return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
 
     @property
     def x(self) -> Vector:
-        return self.inner.x
+        x: Vector = self.inner.x
+        return x
+
+
+class _Counted(Delegate[T]):
+    """How many values a step asks for."""
+
+    count = 0
+
+    def advance(self, values: Values | None) -> Query:
+        query = super().advance(values)
+        self.count += len(query)
+        return query
 
 
 @dataclass(frozen=True)
 class Auto:
-    r"""Conjugate sketch while values are clear; random gradient when noise hides them; random pursuit at the end.
+    r"""Conjugate sketch, quasi-Newton where a full gradient pays, random gradient where noise hides the decreases.
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    A step is a step of `ConjugateSketch`.  Where values are noisy and two decreases in a row are below 10 noise levels,
-    or the sketch gives up, `RandomGradient` with central differences takes over for good: its steps average.  Where
-    values are exact and the sketch gives up (a kink, round-off), `RandomPursuit` looks whether a direction still goes
-    down, and ends the run if none of 100 does.
+    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`; after 4d values one step of
+    `QuasiNewton` is tried (2d values, d the next time), and if it lowered f by 0.7 of what the sketch does with as
+    many values it stays in charge; if not, it is tried again when the values have grown 4-fold.  It also takes over
+    when a sketched step has come to cost as much as a gradient.  Where values are noisy and two decreases in a row are
+    below 10 noise levels, `RandomGradient` with central differences takes over for good: its steps average.  Where
+    values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
+    run if none of 100 does.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -50,6 +104,7 @@ class Auto:
     memory                256             most vectors that `ConjugateSketch` remembers
     least                 8               fewest directions of its sketches; a pool makes it its width
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
+    trial                 4.0             times d values until a full gradient is tried; `math.inf` for never
     ============  ======  ==============  ================================================================
 
     **Cost.** That of the engine in charge.
@@ -71,38 +126,116 @@ class Auto:
     memory: int = 256
     least: int = 8
     noise: float | Literal["auto"] = "auto"
+    trial: float = TRIAL
 
     def __post_init__(self) -> None:
         check_count(self, memory=self.memory, least=self.least)
         check_noise(self, self.noise)
+        if not self.trial > 0:
+            raise ValueError(f"Auto(trial=...) must be positive; got {self.trial!r}.")
 
     @property
     def cost(self) -> Cost:
-        return self._sketch.cost
+        sketch, newton = self._sketch.cost, self._newton.cost
+        return Cost(1, sketch.most + newton.most, sketch.vectors + newton.vectors, newton.axes)
 
     def fit(self, width: int) -> Auto:
         """The same method with sketches, and in noise batches, that keep `width` workers busy."""
         return replace(self, least=max(self.least, width))
 
     def start(self, x: Vector, key: Key) -> AutoState:
-        return AutoState("sketch", self._sketch.start(x, (*key, 0)), key)
+        if x.size <= FRUGAL:
+            newton = self._newton.start(x, (*key, 3))
+            return AutoState("newton", key, newton=newton, story=((0, "newton", "small", math.inf),))
+        sketch = self._sketch.start(x, (*key, 0))
+        trial_at, story = self.trial * x.size, ((0, "sketch", "start", math.inf),)
+        return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
 
     def done(self, state: AutoState) -> bool:
-        return state.engine != "sketch" and self._engine(state).done(state.inner)
+        return isinstance(state.last, RandomPursuitState) and RandomPursuit().done(state.last)
+
+    def explain(self, state: AutoState) -> str:
+        """Which engines ran, from which value on, and why."""
+        return "; ".join(f"{NAMES[who]} from evaluation {nfev + 1} ({WHY[why]})" for nfev, who, why, _ in state.story)
 
     def step(self, state: AutoState) -> Steps[AutoState]:
-        inner = yield from self._engine(state).step(state.inner)
-        s = replace(state, inner=inner, k=state.k + 1)
-        if s.engine != "sketch":
-            return s
+        counted: Any = _Counted(self._engine(state).step(state.inner))
+        inner = yield from counted
+        s = replace(state, k=state.k + 1, nfev=state.nfev + counted.count)
+        if s.engine in ("gradient", "pursuit"):
+            return replace(s, last=inner)
+        s = replace(s, sketch=inner) if s.engine == "sketch" else replace(s, newton=inner)
         s = replace(s, noise=inner.noise)
-        noisy = s.noise > 0
-        s = replace(s, sunk=s.sunk + 1 if noisy and inner.decrease < SUNK * s.noise else 0)
-        if noisy and (s.sunk >= PATIENCE or inner.fails):
-            return replace(s, engine="gradient", inner=self._gradient(s).start(s.x, (*s.key, 1)))
-        if self._sketch.done(inner):
-            return replace(s, engine="pursuit", inner=RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2)))
-        return s
+        s = replace(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
+        if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
+            return _taken_over(replace(s, last=self._gradient(s).start(s.x, (*s.key, 1))), "gradient", "noise")
+        if self._engine(s).done(inner):
+            return (yield from self._stuck(s))
+        if not math.isnan(s.rate):
+            return (yield from self._judged(s))
+        here = (s.nfev, inner.f_x)
+        if not s.marks or s.nfev - s.marks[1][0] >= s.x.size:
+            s = replace(s, marks=(s.marks[1] if s.marks else here, here))
+        return (yield from self._chosen(s))
+
+    def _chosen(self, s: AutoState) -> Steps[AutoState]:
+        """Stay, try the other engine, or hand over to it."""
+        d = s.x.size
+        if s.engine == "sketch":
+            assert s.sketch is not None
+            if s.k == 1 and s.sketch.rank >= EVEN * d:
+                if d <= FEW:
+                    return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
+                s = replace(s, trial_at=0.25 * s.trial_at)
+            n = len(s.sketch.memory)
+            if n and max(self.least, 2 * n) + n + 3 >= d + 2:
+                return (yield from self._switched(replace(s, trial_at=math.inf), "as dear"))
+        if s.nfev < s.trial_at:
+            return s
+        (since, before), f_x = s.marks[0], s.inner.f_x
+        s = replace(s, rate=(before - f_x) / max(1, s.nfev - since))
+        return (yield from self._switched(s, "trial"))
+
+    def _judged(self, s: AutoState) -> Steps[AutoState]:
+        """After a step on trial: stay if it lowered f as fast as the engine that waits, and try that again later."""
+        since, _, _, before = s.story[-1]
+        values = s.nfev - since
+        if s.engine == "newton":
+            values = s.x.size + 2  # the first gradient is central, and its diagonal stays
+        elif values < LONG:
+            return s
+        gain, rate = before - s.inner.f_x, s.rate
+        s = replace(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
+        if gain > 0 and gain >= WORTH * rate * values:
+            return replace(s, story=(*s.story[:-1], (since, s.engine, "worth", before)))
+        return (yield from self._switched(s, "lost"))
+
+    def _switched(self, s: AutoState, why: str) -> Steps[AutoState]:
+        """The other of the two engines in charge, with what is known of x and of the scales of f."""
+        known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
+        if s.engine == "sketch":
+            newton = s.newton or self._newton.start(s.x, (*s.key, 3))
+            newton = replace(newton, **known, gradient=None, moved=None, fails=0)
+            if why != "lost":
+                newton = replace(newton, steps=(), changes=())
+            return _taken_over(replace(s, newton=newton), "newton", why)
+        if math.isnan(known["scales"].trace):
+            known = {"x": s.x}
+        sketch = s.sketch or self._sketch.start(s.x, (*s.key, 0))
+        sketch = replace(sketch, **known, fails=0)
+        if why == "stuck":
+            sketch = replace(sketch, memory=(), sizes=(), t=math.nan)
+        counted: Any = _Counted(renewed(sketch))
+        sketch = yield from counted
+        return _taken_over(replace(s, sketch=sketch, nfev=s.nfev + counted.count), "sketch", why)
+
+    def _stuck(self, s: AutoState) -> Steps[AutoState]:
+        """The other engine once, then random pursuit."""
+        if [why for _, _, why, _ in s.story].count("stuck") < 2:
+            return (yield from self._switched(replace(s, rate=math.nan, trial_at=math.inf), "stuck"))
+        clear = s.sketch is not None and s.sketch.clear
+        pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
+        return _taken_over(replace(s, last=pursuit), "pursuit", "kink" if clear else "flat")
 
     def _gradient(self, state: AutoState) -> RandomGradient:
         return RandomGradient(noise=state.noise, batch=max(1, self.least // 2) if self.least > 8 else 1)
@@ -111,7 +244,19 @@ class Auto:
     def _sketch(self) -> ConjugateSketch:
         return ConjugateSketch(memory=self.memory, least=self.least, noise=self.noise)
 
+    @property
+    def _newton(self) -> QuasiNewton:
+        return QuasiNewton(noise=self.noise)
+
     def _engine(self, state: AutoState) -> Method[Any]:
-        if state.engine == "sketch":
-            return self._sketch
-        return self._gradient(state) if state.engine == "gradient" else RandomPursuit(noise=self.noise)
+        engines: dict[str, Any] = {
+            "sketch": self._sketch,
+            "newton": self._newton,
+            "pursuit": RandomPursuit(noise=self.noise),
+        }
+        return self._gradient(state) if state.engine == "gradient" else engines[state.engine]
+
+
+def _taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
+    f_x = s.inner.f_x
+    return replace(s, engine=engine, story=(*s.story, (s.nfev, engine, why, f_x)))

@@ -8,17 +8,28 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewdim.core import Cost, Query, Steps
-from fewdim.directions import LAWS, Along, Key, Vector, accumulate, perturb
-from fewdim.lines import Move, differences, forward_radius, insisted, search, value_at
+from fewdim.core import Cost, Query, Steps, Values
+from fewdim.directions import Along, Key, Vector, accumulate, perturb
+from fewdim.lines import Move, differences, forward_radius, insisted, search, value_at, visible
 from fewdim.methods.settings import check_choice, check_count, check_level, check_noise
 from fewdim.scales import Measured, Scales, measure
 
 GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 LARGE_ERROR = 1e-3  # above this the memory is made conjugate again by a second pass
+CLEAR = 20  # times the error of a forward slope: below, differences are central
+ORTHOGONAL = 1024  # most coordinates of directions that are made orthogonal
 KEPT = 4  # latest members of a full memory that are never dropped
 PATIENCE = 9  # steps in a row without a decrease, after which nothing is left to find
+
+
+class Sketch(NamedTuple):
+    """p = -(1/m) sum D_j u_j, the slope g'p = -(1/m) sum D_j^2 that comes with it, and the trace seen on the way."""
+
+    p: Vector
+    slope: float
+    trace: float
+    rank: float
 
 
 @dataclass(frozen=True)
@@ -36,15 +47,16 @@ class ConjugateSketchState(Measured):
     error: float = FRESH_ERROR  # estimate of how far from conjugate the memory is
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
+    rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
     fails: int = 0
+    sketch: Sketch | None = None  # the first one, before the first step
 
-
-class Sketch(NamedTuple):
-    """p = -(1/m) sum D_j u_j, the slope g'p = -(1/m) sum D_j^2 that comes with it, and the trace seen on the way."""
-
-    p: Vector
-    slope: float
-    trace: float
+    @property
+    def clear(self) -> bool:
+        """Whether the last slopes stood out from the error of values."""
+        if self.scales is None:
+            return False
+        return self.rms >= CLEAR * math.sqrt(self.scales.resolution.at(self.f_x) * self.scales.trace)
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,8 @@ class ConjugateSketch:
     memory_limit          2**31           most bytes of S: fewer vectors where they are long
     sketch        m       "auto"          "auto": max(least, 2 |S|), at most d; or a number
     least                 8               fewest directions of a sketch; a pool makes it its width
-    directions    u       "signs"         "signs", "gaussian", "sphere"; the axes when m = d
+    directions    u       "orthogonal"    at right angles, which d > 1024 makes too dear: "signs" there; or "signs",
+                                          "gaussian", "sphere"; the axes when m = d
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     ============  ======  ==============  ================================================================
 
@@ -96,7 +109,7 @@ class ConjugateSketch:
     memory_limit: int = 2**31
     sketch: int | Literal["auto"] = "auto"
     least: int = 8
-    directions: str = "signs"
+    directions: str = "orthogonal"
     noise: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
@@ -104,7 +117,7 @@ class ConjugateSketch:
         check_count(self, memory_limit=self.memory_limit, least=self.least)
         if self.sketch != "auto":
             check_count(self, sketch=self.sketch)
-        check_choice(self, [law for law in LAWS if law != "axis"], directions=self.directions)
+        check_choice(self, ["orthogonal", "signs", "gaussian", "sphere"], directions=self.directions)
         check_noise(self, self.noise)
 
     @property
@@ -126,13 +139,16 @@ class ConjugateSketch:
         if s.scales is None:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
             s = replace(s, scales=found, f_x=found.f_x)
-        scales = s.scales
+        scales, sketch = s.scales, s.sketch
         assert scales is not None
-        sketch = yield from self._sketch(s, scales)
+        if sketch is None:
+            sketch = yield from self._sketch(s, scales)
+            if math.isnan(s.rank) and sketch is not None and not math.isnan(sketch.rank):
+                return replace(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
         if sketch is None or not sketch.slope < 0:
             return _failed(replace(s, k=s.k + 1), s.t)
         rms = math.sqrt(-sketch.slope)
-        s = replace(s, k=s.k + 1, rms=rms, scales=scales._replace(trace=sketch.trace))
+        s = replace(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
         t, f_t, curvature = yield from _predictor(s, sketch)
         if not curvature > 0:  # underflow: nothing is left to see
             return _failed(s, t)
@@ -167,11 +183,15 @@ class ConjugateSketch:
         """The gradient along m directions: forward, or central once the slopes come near the round-off of values."""
         d, delta, trace = s.x.size, scales.resolution.at(s.f_x), scales.trace
         m = min(d, max(self.least, 2 * len(s.memory))) if self.sketch == "auto" else min(d, self.sketch)
-        law = "axes" if m == d else self.directions
+        law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
+        law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
-        central = scales.resolution.noise > 0 or s.rms < 20 * math.sqrt(delta * trace)
+        first = math.isnan(s.rank) and self.sketch == "auto" and m < d
+        central = first or scales.resolution.noise > 0 or not s.clear
         if central and not math.isnan(s.decrease):
             radius = max(0.5 * math.sqrt(2 * s.decrease / trace), radius)
+        elif first:  # as far as it takes to see curvature, along signs, for which u'Au varies off the diagonal only
+            radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs"
         radius = scales.reach.clip(radius)
         found = yield from differences(
             s.x, law, (*s.key, s.k, 1), m, radius, central=central, f_x=s.f_x, correction=trace
@@ -181,8 +201,9 @@ class ConjugateSketch:
         n = len(found.directions)
         if central and float(found.curvatures.sum()) > 0:
             trace = 0.5 * trace + 0.5 * float(found.curvatures.mean())
+        rank = _rank(found.curvatures) if first else s.rank
         p = accumulate(np.zeros_like(s.x), found.slopes / -n, found.directions)
-        return Sketch(p, -float(found.slopes @ found.slopes) / n, trace)
+        return Sketch(p, -float(found.slopes @ found.slopes) / n, trace, rank)
 
     def _remembered(self, s: ConjugateSketchState, move: Move, scales: Scales) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""
@@ -207,6 +228,14 @@ class ConjugateSketch:
             i = int(np.argmax(sizes[:-KEPT]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
         return replace(s, memory=tuple(memory), sizes=tuple(sizes))
+
+
+def _rank(curvatures: Values) -> float:
+    """(tr A)^2 / |A|_F^2 off the diagonal, 2 mean^2 / variance of u'Au for signs u; 0 where curvature is negative."""
+    mean, c = float(curvatures.mean()), curvatures
+    if not (c.size > 2 and mean > 0 and float(c.min()) > 0):
+        return 0.0
+    return 2 / max(float(np.var(c / mean, ddof=1)), 1e-12)
 
 
 def _predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[tuple[float, float, float]]:
@@ -258,6 +287,13 @@ def _second_pass(s: ConjugateSketchState, scales: Scales) -> Steps[tuple[Conjuga
     if not f_y < s.f_x:
         return s, [0.0] * len(c)
     return replace(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
+
+
+def renewed(s: ConjugateSketchState) -> Steps[ConjugateSketchState]:
+    """The state after another method has moved x: a Newton step in the span of the memory, |S| + 1 values."""
+    if s.memory and s.scales is not None:
+        s, _ = yield from _second_pass(s, s.scales)
+    return s
 
 
 def _failed(s: ConjugateSketchState, t: float, expected: float = math.nan) -> ConjugateSketchState:
