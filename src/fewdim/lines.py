@@ -227,3 +227,27 @@ def search(x: Vector, f_x: float, e: Vector, f_e: float, slope: float) -> Steps[
                 break
     f_a, a = min(tried)
     return Move(e, a, f_a, 2 * second)
+
+
+def fan(x: Vector, f_x: float, e: Vector, count: int) -> Steps[Move]:
+    """The lowest of `count` points x + a e asked at once: half of the lengths close to 1, the rest from 1/20 to 20.
+
+    Then the minimiser of the parabola there.
+    """
+    close, far = count // 2, (count - count // 2) // 2
+    near_1 = np.linspace(0.5, 1.5, max(3, close | 1))
+    lengths = np.concatenate([np.geomspace(0.05, 0.5, far, False), near_1, np.geomspace(20, 1.5, far, False)[::-1]])
+    values = yield from insisted(Query(x, tuple(Along(float(a), e) for a in lengths)))
+    values = np.where(np.isnan(values), math.inf, values)
+    i = int(np.argmin(values))
+    near = [j for j in (i - 1, i + 1) if 0 <= j < lengths.size and values[j] < math.inf]
+    if not near or values[i] == math.inf:
+        return Move(e, float(lengths[i]), float(values[i]), -1.0)
+    a, b = float(lengths[i]), float(lengths[near[-1]])
+    f_a, chord = float(values[i]), (float(values[i]) - f_x) / a
+    second = ((float(values[near[-1]]) - f_x) / b - chord) / (b - a)
+    lowest = 0.5 * (a - chord / second) if second > 0 else a
+    if abs(lowest - a) > 3e-3 * a and abs(lowest - a) < abs(b - a):
+        f_lowest = yield from value_at(x, lowest, e)
+        f_a, a = min((f_a, a), (f_lowest, lowest))
+    return Move(e, a, f_a, 2 * second)

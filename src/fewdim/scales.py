@@ -76,6 +76,14 @@ def curvature(
     return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
 
 
+def effective_rank(curvatures: Values) -> float:
+    """(tr A)^2 / |A|_F^2 off the diagonal, 2 mean^2 / variance of u'Au for signs u; 0 where curvature is negative."""
+    mean, c = float(curvatures.mean()), curvatures
+    if not (c.size > 2 and mean > 0 and float(c.min()) > 0):
+        return 0.0
+    return 2 / max(float(np.var(c / mean, ddof=1)), 1e-12)
+
+
 def difference_level(values: Values) -> tuple[float, bool]:
     """The noise level of equally spaced values, from their difference table, and whether the table agrees on one.
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from fewdim.core import Cost, Delegate, Method, Query, Steps, T, Values
 from fewdim.directions import Key, Vector
-from fewdim.methods.conjugate_sketch import ConjugateSketch, ConjugateSketchState, renewed
+from fewdim.methods.conjugate_sketch import ConjugateSketch
+from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState
 from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
@@ -17,10 +18,11 @@ from fewdim.methods.settings import check_count, check_noise
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 TRIAL = 4  # times d values, after which a full gradient is tried
-FEW = 200  # dimensions in which a full gradient may come first
+FEW = 200  # dimensions in which a full gradient may come first; in more, after d values
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
 LONG = 60  # values that a sketch is given on trial
+RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
 Engine = Literal["sketch", "newton", "gradient", "pursuit"]
@@ -58,7 +60,7 @@ class AutoState:
     last: RandomGradientState | RandomPursuitState | None = None  # of the engine that the run ends with
     noise: float = math.nan  # measured by the engine in charge; nan before that
     sunk: int = 0  # decreases in a row that the noise hides
-    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, two times, at least d values apart
+    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
     trial_at: float = math.inf  # values asked when the other engine is tried
     rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
     story: tuple[tuple[int, str, str, float], ...] = ()  # values asked, who took over and why, and f_x then
@@ -102,7 +104,8 @@ class Auto:
     setting       symbol  default         source
     ============  ======  ==============  ================================================================
     memory                256             most vectors that `ConjugateSketch` remembers
-    least                 8               fewest directions of its sketches; a pool makes it its width
+    least                 8               fewest directions of its sketches; a pool makes it twice its width
+    width                 1               evaluations at once, which a pool sets
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     trial                 4.0             times d values until a full gradient is tried; `math.inf` for never
     ============  ======  ==============  ================================================================
@@ -125,11 +128,12 @@ class Auto:
 
     memory: int = 256
     least: int = 8
+    width: int = 1
     noise: float | Literal["auto"] = "auto"
     trial: float = TRIAL
 
     def __post_init__(self) -> None:
-        check_count(self, memory=self.memory, least=self.least)
+        check_count(self, memory=self.memory, least=self.least, width=self.width)
         check_noise(self, self.noise)
         if not self.trial > 0:
             raise ValueError(f"Auto(trial=...) must be positive; got {self.trial!r}.")
@@ -141,7 +145,7 @@ class Auto:
 
     def fit(self, width: int) -> Auto:
         """The same method with sketches, and in noise batches, that keep `width` workers busy."""
-        return replace(self, least=max(self.least, width))
+        return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
     def start(self, x: Vector, key: Key) -> AutoState:
         if x.size <= FRUGAL:
@@ -174,7 +178,7 @@ class Auto:
         if not math.isnan(s.rate):
             return (yield from self._judged(s))
         here = (s.nfev, inner.f_x)
-        if not s.marks or s.nfev - s.marks[1][0] >= s.x.size:
+        if not s.marks or s.nfev >= RECENT * s.marks[1][0]:
             s = replace(s, marks=(s.marks[1] if s.marks else here, here))
         return (yield from self._chosen(s))
 
@@ -183,10 +187,8 @@ class Auto:
         d = s.x.size
         if s.engine == "sketch":
             assert s.sketch is not None
-            if s.k == 1 and s.sketch.rank >= EVEN * d:
-                if d <= FEW:
-                    return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
-                s = replace(s, trial_at=0.25 * s.trial_at)
+            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW or s.nfev >= d):
+                return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
             n = len(s.sketch.memory)
             if n and max(self.least, 2 * n) + n + 3 >= d + 2:
                 return (yield from self._switched(replace(s, trial_at=math.inf), "as dear"))
@@ -217,7 +219,7 @@ class Auto:
             newton = s.newton or self._newton.start(s.x, (*s.key, 3))
             newton = replace(newton, **known, gradient=None, moved=None, fails=0)
             if why != "lost":
-                newton = replace(newton, steps=(), changes=())
+                newton = replace(newton, steps=(), changes=(), central=True)
             return _taken_over(replace(s, newton=newton), "newton", why)
         if math.isnan(known["scales"].trace):
             known = {"x": s.x}
@@ -238,11 +240,11 @@ class Auto:
         return _taken_over(replace(s, last=pursuit), "pursuit", "kink" if clear else "flat")
 
     def _gradient(self, state: AutoState) -> RandomGradient:
-        return RandomGradient(noise=state.noise, batch=max(1, self.least // 2) if self.least > 8 else 1)
+        return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))
 
     @property
     def _sketch(self) -> ConjugateSketch:
-        return ConjugateSketch(memory=self.memory, least=self.least, noise=self.noise)
+        return ConjugateSketch(memory=self.memory, least=self.least, width=self.width, noise=self.noise)
 
     @property
     def _newton(self) -> QuasiNewton:

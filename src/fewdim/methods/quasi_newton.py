@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fewdim.core import Cost, Query, Steps, value
-from fewdim.directions import Along, Key, Vector, axis, perturb
-from fewdim.lines import Reach, Resolution, insisted, scale_of, value_at, visible
+from fewdim.core import Cost, Steps, value
+from fewdim.directions import Key, Vector, perturb
+from fewdim.gradients import Floats, central, forward, representable
+from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, measure, noise_level
+from fewdim.scales import Measured, Scales, curvature, measure, noise_level
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
 CLEAR = 900  # squared slopes above this many squared errors are clear enough for forward differences
+LATEST = 5  # pairs by which the diagonal is judged
 STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,15 @@ class QuasiNewton:
             s = yield from self._opened(s)
         scales = s.scales
         assert scales is not None
-        delta = scales.resolution.at(s.f_x)
-        if s.diagonal is None:
-            g, diagonal = yield from _first_gradient(s, scales)
+        if s.diagonal is not None:
+            found = yield from _gradient(s, s.diagonal, scales.resolution.at(s.f_x))
         else:
-            g, diagonal = yield from _gradient(s, s.diagonal, delta)
+            found = yield from _first_gradient(s, scales)
+            if found.odd and not s.sure:
+                s = yield from _made_sure(s, scales)
+                if s.noise > 0:
+                    return s
+        g, diagonal, _ = found
         s = self._remembered(replace(s, k=s.k + 1, diagonal=diagonal), g)
         direction = _newton(s, diagonal, g)
         slope = float(g @ direction)
@@ -125,9 +129,8 @@ class QuasiNewton:
         along = direction.astype(s.x.dtype)
         trial = yield from _search(s.x, s.f_x, along, slope)
         if not s.sure and (trial.tries > 3 or trial.a == 0):
-            found = yield from noise_level(s.x, s.f_x, (*s.key, s.k, 1))
-            s = replace(s, sure=True, scales=scales._replace(resolution=found))
-            if found.noise > 0 and trial.a == 0:
+            s = yield from _made_sure(s, scales)
+            if s.noise > 0 and trial.a == 0:
                 return replace(s, diagonal=None, steps=(), changes=(), gradient=None, moved=None)
         if trial.a == 0:
             return replace(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
@@ -138,7 +141,7 @@ class QuasiNewton:
             decrease=s.f_x - trial.f_a,
             gradient=g,
             moved=trial.a * direction,
-            central=float(np.sum(g * g / diagonal)) < CLEAR * delta * g.size,
+            central=float(np.sum(g * g / diagonal)) < CLEAR * scales.resolution.at(s.f_x) * g.size,
             fails=0,
         )
 
@@ -173,14 +176,25 @@ class QuasiNewton:
         )
 
 
+def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
+    """Measure the noise that was taken for round-off so far; if there is some, the trace of the Hessian as well."""
+    resolution = yield from noise_level(s.x, s.f_x, (*s.key, s.k, 1))
+    scales = scales._replace(resolution=resolution)
+    if resolution.noise > 0:
+        found = yield from curvature(s.x, s.f_x, resolution, (*s.key, s.k, 2), pairs=2)
+        scales = scales._replace(trace=found.trace, smoothness=found.smoothness)
+    return replace(s, sure=True, scales=scales)
+
+
 def _newton(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
     """-H g by the two loops of L-BFGS."""
     q = -g
     products = [float(step @ y) for step, y in zip(s.steps, s.changes, strict=True)]
-    weights = []
+    weights: list[float] = []
     for step, y, product in zip(reversed(s.steps), reversed(s.changes), reversed(products), strict=True):
-        weights.append(float(step @ q) / product)
+        weights = [*weights, float(step @ q) / product]
         q = q - weights[-1] * y
+    diagonal = _explaining(s, diagonal)
     q = q / diagonal
     if products:
         y = s.changes[-1]
@@ -188,6 +202,23 @@ def _newton(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
     for step, y, product, weight in zip(s.steps, s.changes, products, reversed(weights), strict=True):
         q += (weight - float(y @ q) / product) * step
     return q
+
+
+def _explaining(s: QuasiNewtonState, diagonal: Floats) -> Floats:
+    """The diagonal while it explains the latest changes of the gradient better than a multiple of the identity does."""
+    lead = 0.0
+    for step, y in zip(s.steps[-LATEST:], s.changes[-LATEST:], strict=True):
+        lead += _cosine(y, diagonal * step) - _cosine(y, step)
+    return diagonal if lead >= 0 else np.full_like(diagonal, diagonal.mean())
+
+
+def _cosine(a: Floats, b: Floats) -> float:
+    """Of the angle between them; each is brought to size 1 first, since squares of tiny numbers vanish."""
+    sizes = float(np.abs(a).max()), float(np.abs(b).max())
+    if not 0 < min(sizes) <= max(sizes) < math.inf:
+        return 0.0
+    a, b = a / sizes[0], b / sizes[1]
+    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
 
 
 def _search(x: Vector, f_x: float, e: Vector, slope: float) -> Steps[Trial]:
@@ -221,55 +252,42 @@ def _search(x: Vector, f_x: float, e: Vector, slope: float) -> Steps[Trial]:
 
 
 # ----------------------------------------------------------------------------------------------------------- gradients
-def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[tuple[Floats, Floats]]:
+class Found(NamedTuple):
+    """A gradient, the diagonal of the Hessian, and whether second differences are too large to be curvature."""
+
+    g: Floats
+    diagonal: Floats
+    odd: bool = False
+
+
+def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
     """Central differences as wide as it takes to see curvature; with it the diagonal."""
-    if math.isnan(scales.trace):
-        radius = 1e-4 * scale_of(s.x)
+    known = not math.isnan(scales.trace)
+    if known:
+        delta = scales.resolution.at(s.f_x)  # wide enough to tell curvatures that are 1e-6 of the mean one
+        radius = math.sqrt(max(900 * delta, math.sqrt(delta * abs(s.f_x))) * s.x.size / scales.trace)
     else:
-        radius = 30 * math.sqrt(scales.resolution.at(s.f_x) * s.x.size / scales.trace)
+        radius = 1e-4 * scale_of(s.x)
     for _ in range(8):
         radius = scales.reach.clip(radius)
-        h = _representable(s.x, np.full(s.x.size, radius))
-        g, c = yield from _central(s.x, s.f_x, h, np.zeros(s.x.size))
-        bend = float(np.abs(c).max())
-        seen = bend * radius**2 >= 0.1 * visible(scales.resolution, s.f_x)
-        if seen or not math.isnan(scales.trace) or radius >= scales.reach.high:
+        h = representable(s.x, np.full(s.x.size, radius))
+        g, c = yield from central(s.x, s.f_x, h, np.zeros(s.x.size))
+        seen = float(np.abs(c).max()) * radius**2 >= 0.1 * visible(scales.resolution, s.f_x)
+        if seen or known or radius >= scales.reach.high:
             break
         radius *= 30
-    return g, _positive(c)
+    odd = float(np.median(np.abs(c))) * radius > float(np.median(np.abs(g)))
+    return Found(g, _positive(c), odd)
 
 
-def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[tuple[Floats, Floats]]:
+def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Found]:
     """Central differences with a new diagonal, or forward ones less half the curvature times the radius."""
     if s.central:
-        g, c = yield from _central(s.x, s.f_x, _representable(s.x, 30 * np.sqrt(delta / diagonal)), diagonal)
-        return g, _positive(c)
-    h = _representable(s.x, 2 * np.sqrt(delta / diagonal))
-    values = yield from insisted(_axes(s.x, h))
-    g = (values - s.f_x) / h - 0.5 * h * diagonal
-    return np.where(np.isnan(g), 0.0, g), diagonal
-
-
-def _central(x: Vector, f_x: float, h: Floats, otherwise: Floats) -> Steps[tuple[Floats, Floats]]:
-    """Slopes and curvatures along the axes, 2d values; where one side is missing the other one and `otherwise`."""
-    query = Query(x, (*_axes(x, h).offsets, *_axes(x, -h).offsets))
-    values = yield from insisted(query)
-    ahead, behind = values[: x.size], values[x.size :]
-    c = (ahead + behind - 2 * f_x) / h**2
-    c = np.where(np.isnan(c), otherwise, c)
-    one_sided = np.where(np.isnan(behind), (ahead - f_x) / h - 0.5 * h * c, (f_x - behind) / h + 0.5 * h * c)
-    g = np.where(np.isnan(ahead + behind), one_sided, (ahead - behind) / (2 * h))
-    return np.where(np.isnan(g), 0.0, g), c
-
-
-def _axes(x: Vector, h: Floats) -> Query:
-    return Query(x, tuple(Along(float(h_i), axis(i)) for i, h_i in enumerate(h)))
-
-
-def _representable(x: Vector, h: Floats) -> Floats:
-    """The radii that adding them to x amounts to: 16 spacings at the least, and no rounding in between."""
-    h = np.maximum(h, 16 * np.spacing(np.abs(x)).astype(float)).astype(x.dtype)
-    return ((x + h) - x).astype(float)
+        h = representable(s.x, 30 * np.sqrt(delta / diagonal))
+        g, c = yield from central(s.x, s.f_x, h, diagonal)
+        return Found(g, _positive(c))
+    g = yield from forward(s.x, s.f_x, representable(s.x, 2 * np.sqrt(delta / diagonal)), diagonal)
+    return Found(g, diagonal)
 
 
 def _positive(c: Floats) -> Floats:

@@ -1,0 +1,41 @@
+"""Gradients from differences along every axis, in one query, with a radius for each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewdim.core import Query, Steps
+from fewdim.directions import Along, Vector, axis
+from fewdim.lines import insisted
+
+Floats = NDArray[np.float64]
+
+
+def central(x: Vector, f_x: float, h: Floats, otherwise: Floats) -> Steps[tuple[Floats, Floats]]:
+    """Slopes and curvatures along the axes, 2d values; where one side is missing the other one and `otherwise`."""
+    values = yield from insisted(Query(x, (*along_axes(h), *along_axes(-h))))
+    ahead, behind = values[: x.size], values[x.size :]
+    c = (ahead + behind - 2 * f_x) / h**2
+    c = np.where(np.isnan(c), otherwise, c)
+    one_sided = np.where(np.isnan(behind), (ahead - f_x) / h - 0.5 * h * c, (f_x - behind) / h + 0.5 * h * c)
+    g = np.where(np.isnan(ahead + behind), one_sided, (ahead - behind) / (2 * h))
+    return np.where(np.isnan(g), 0.0, g), c
+
+
+def forward(x: Vector, f_x: float, h: Floats, curvatures: Floats) -> Steps[Floats]:
+    """Slopes along the axes, d values, less what the known curvatures add: exact on quadratics."""
+    values = yield from insisted(Query(x, along_axes(h)))
+    g = (values - f_x) / h - 0.5 * h * curvatures
+    return np.where(np.isnan(g), 0.0, g)
+
+
+def along_axes(h: Floats) -> tuple[Along, ...]:
+    """The offsets h_i e_i."""
+    return tuple(Along(float(h_i), axis(i)) for i, h_i in enumerate(h))
+
+
+def representable(x: Vector, h: Floats) -> Floats:
+    """The radii that adding them to x amounts to: 16 spacings at the least, and no rounding in between."""
+    h = np.maximum(h, 16 * np.spacing(np.abs(x)).astype(float)).astype(x.dtype)
+    return ((x + h) - x).astype(float)

@@ -1,0 +1,156 @@
+"""The parts of a step of `ConjugateSketch`: state, predictor, correction by the memory, what a failure does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from fewdim.core import Query, Steps
+from fewdim.directions import Along, Key, Vector, accumulate
+from fewdim.lines import insisted, value_at
+from fewdim.scales import Measured, Scales
+
+FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
+CLEAR = 20  # times the error of a forward slope: below, differences are central
+
+
+class Sketch(NamedTuple):
+    """p = -(1/m) sum D_j u_j, the slope g'p = -(1/m) sum D_j^2 that comes with it, and the trace seen on the way."""
+
+    p: Vector
+    slope: float
+    trace: float
+    rank: float
+
+
+@dataclass(frozen=True)
+class ConjugateSketchState(Measured):
+    """Between two steps of `ConjugateSketch`; successive states share the vectors of the memory."""
+
+    x: Vector
+    key: Key
+    k: int = 0
+    f_x: float = math.nan
+    scales: Scales | None = None
+    memory: tuple[Vector, ...] = ()  # past steps, conjugate and of unit curvature: s_i'A s_j = 1 if i = j, else 0
+    sizes: tuple[float, ...] = ()  # their squared lengths
+    t: float = math.nan  # how far along the sketched gradient the last step went
+    error: float = FRESH_ERROR  # estimate of how far from conjugate the memory is
+    decrease: float = math.nan  # of the last step
+    rms: float = math.inf  # root mean square of the last slopes
+    rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
+    fails: int = 0
+    sketch: Sketch | None = None  # the first one, before the first step
+
+    @property
+    def clear(self) -> bool:
+        """Whether the last slopes stood out from the error of values."""
+        if self.scales is None:
+            return False
+        return self.rms >= CLEAR * math.sqrt(self.scales.resolution.at(self.f_x) * self.scales.trace)
+
+
+class Predictor(NamedTuple):
+    """A point x + t p where f is lower or the parabola opens upwards, its value, p'Ap, and s_i'g there if known."""
+
+    t: float
+    f_t: float
+    curvature: float
+    slopes: list[float] | None = None
+
+
+def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
+    """The predictor, one value after another."""
+    p, slope = sketch.p, sketch.slope
+    m = max(8, 2 * len(s.memory))
+    known = not math.isnan(s.t)
+    t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
+    f_t = yield from value_at(s.x, t, p)
+    for _ in range(6):
+        curvature = 2 * (f_t - s.f_x - t * slope) / t**2
+        if f_t < s.f_x or (f_t < math.inf and curvature > 0):
+            break
+        t /= 8
+        f_t = yield from value_at(s.x, t, p)
+    curvature = 2 * (f_t - s.f_x - t * slope) / t**2
+    if not 0 < curvature < math.inf:
+        return Predictor(t, f_t, -slope / (4 * t))  # concave: pretend that the minimiser is 4 t away
+    if not known and not 0.2 < t * curvature / -slope < 2:
+        t = -slope / curvature
+        f_t = yield from value_at(s.x, t, p)
+        if f_t < math.inf:
+            curvature = max(2 * (f_t - s.f_x - t * slope) / t**2, 0.1 * curvature)
+    return Predictor(t, f_t, curvature)
+
+
+def foreseen(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
+    """The predictor with the slopes of the memory there in one query, in the hope that the last t will do again."""
+    if s.memory and not math.isnan(s.t):
+        y = s.x + np.multiply(sketch.p, sketch.p.dtype.type(s.t))
+        r = memory_radius(s, math.sqrt(2 * s.decrease / len(s.memory)))
+        f_t, *values = (yield from insisted(Query(y, (None, *(Along(r, v) for v in s.memory))))).tolist()
+        curvature = 2 * (f_t - s.f_x - s.t * sketch.slope) / s.t**2
+        if 0 < curvature < math.inf:
+            return Predictor(s.t, f_t, curvature, [slope(f, f_t, r) for f in values])
+    return (yield from predictor(s, sketch))
+
+
+def memory_radius(s: ConjugateSketchState, radius: float) -> float:
+    """How far to go along members of the memory: far enough for a difference to be seen."""
+    assert s.scales is not None
+    return max(radius, 4 * math.sqrt(s.scales.resolution.at(s.f_x)))
+
+
+def slope(f: float, f_origin: float, r: float) -> float:
+    """The slope s'g from a value at distance r along a member s, whose curvature is 1; 0 if there is none."""
+    return (f - f_origin) / r - 0.5 * r if f == f else 0.0
+
+
+def slopes_of_memory(origin: Vector, f_origin: float, s: ConjugateSketchState, radius: float) -> Steps[list[float]]:
+    """s_i'g at the origin for every member, one value each."""
+    r = memory_radius(s, radius)
+    values = yield from insisted(Query(origin, tuple(Along(r, v) for v in s.memory)))
+    return [slope(f, f_origin, r) for f in values.tolist()]
+
+
+def conjugated(
+    s: ConjugateSketchState, e: Vector, f_t: float, radius: float, slopes: list[float] | None
+) -> Steps[Vector]:
+    """E less the Newton step of span S at the predictor: what makes it conjugate to the memory."""
+    if f_t == math.inf:
+        return e
+    if slopes is None:
+        slopes = yield from slopes_of_memory(s.x + e, f_t, s, radius)
+    return accumulate(e, [-c_i for c_i in slopes], s.memory)
+
+
+def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, list[float]]]:
+    """A Newton step in span S from x, kept if it lowers f; the coefficients used (zeros if not)."""
+    c = yield from slopes_of_memory(s.x, s.f_x, s, math.sqrt(2 * s.decrease / len(s.memory)))
+    y = accumulate(s.x, [-c_i for c_i in c], s.memory)
+    f_y = float((yield from insisted(Query(y), tries=2))[0])
+    if not f_y < s.f_x:
+        return s, [0.0] * len(c)
+    return replace(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
+
+
+def renewed(s: ConjugateSketchState) -> Steps[ConjugateSketchState]:
+    """The state after another method has moved x: a Newton step in the span of the memory, |S| + 1 values."""
+    if s.memory:
+        s, _ = yield from second_pass(s)
+    return s
+
+
+def failed(s: ConjugateSketchState, t: float, expected: float = math.nan) -> ConjugateSketchState:
+    """After a step without a decrease: shorter, then from scratch, then with a larger trace."""
+    fails = s.fails + 1
+    decrease = expected if math.isnan(s.decrease) else s.decrease
+    s = replace(s, fails=fails, t=0.3 * t if fails == 1 else math.nan, decrease=decrease)
+    if fails > 1:
+        s = replace(s, memory=(), sizes=(), error=FRESH_ERROR)
+    if fails > 2 and s.scales is not None:
+        s = replace(s, scales=s.scales._replace(trace=3 * s.scales.trace))
+    return s
