@@ -5,6 +5,7 @@ from typing import Any
 from fewdim.methods.accelerated import Accelerated
 from fewdim.methods.auto import Auto
 from fewdim.methods.conjugate_sketch import ConjugateSketch
+from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
@@ -16,6 +17,7 @@ METHODS: dict[str, type[Any]] = {
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
     "accelerated": Accelerated,
+    "cubic": Cubic,
 }
 
 
@@ -29,6 +31,7 @@ __all__ = [
     "Accelerated",
     "Auto",
     "ConjugateSketch",
+    "Cubic",
     "HeavyBall",
     "RandomGradient",
     "RandomPursuit",
