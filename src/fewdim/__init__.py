@@ -1,6 +1,7 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
 from fewdim import dimension, oracles, problems, theory
+from fewdim.certify import Certificate, certify
 from fewdim.command import CommandError, command
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.dimension import EffectiveDimension, effective_dimension
@@ -30,6 +31,7 @@ __all__ = [
     "Accelerated",
     "Along",
     "Auto",
+    "Certificate",
     "CommandError",
     "ConjugateSketch",
     "Cubic",
@@ -51,6 +53,7 @@ __all__ = [
     "Values",
     "accumulate",
     "axis",
+    "certify",
     "command",
     "coordinate",
     "dimension",

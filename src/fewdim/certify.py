@@ -1,0 +1,297 @@
+"""`certify`: why a run may stop at a point: second-order stationary, a saddle, still going down, or noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
+from scipy.special import chdtri
+
+from fewdim import evaluate, pools
+from fewdim.core import Query, Steps
+from fewdim.dimension.estimate import Source, counted
+from fewdim.directions import Along, Key, Vector, gaussian
+from fewdim.lines import Reach, Resolution, differences, insisted
+from fewdim.methods.settings import check_noise, check_positive
+from fewdim.methods.subproblem import Local, length_of
+from fewdim.oracles.second_order import APART, central_gradient, dense_model, difference_radius
+from fewdim.scales import curvature, noise_level
+from fewdim.session import as_vector, root_key
+
+Verdict = Literal["second-order stationary", "negative curvature", "not stationary", "below noise"]
+EPSILON, DELTA = 1e-4, 1e-2
+SMALL = 60  # up to this dimension the whole Hessian is taken
+SLOPES = 40  # of the sketch that tells a large gradient cheaply
+RISK = 1e-4  # that a random start hides an eigenvalue, or a sketch a gradient, from the bounds given
+MOST = 200  # products of the Lanczos process
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What values say about a point; `str()` opens with the verdict.
+
+    `gradient_norm` and `curvature`, the smallest eigenvalue of the Hessian, hold to within `gradient_error` and
+    `curvature_error` (nan where they were not needed for the verdict); `direction` is the unit vector of `curvature`.
+    """
+
+    verdict: Verdict
+    sentence: str
+    gradient_norm: float
+    gradient_error: float
+    curvature: float
+    curvature_error: float
+    direction: Vector | None
+    epsilon: float
+    delta: float
+    noise: float
+    nfev: int = 0
+
+    def __str__(self) -> str:
+        bend = "not needed" if math.isnan(self.curvature) else f"{self.curvature:.3g} +- {self.curvature_error:.1g}"
+        return (
+            f"{self.verdict}: {self.sentence}\n"
+            f"  |g| = {self.gradient_norm:.3g} +- {self.gradient_error:.1g} (epsilon {self.epsilon:g}), smallest "
+            f"eigenvalue {bend} (delta {self.delta:g}); {self.nfev} evaluations"
+        )
+
+
+def certify(
+    fun: Callable[..., Any],
+    x: ArrayLike,
+    *,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    maxfev: int | None = None,
+    noise: float | Literal["auto"] = "auto",
+    rng: int | np.random.Generator | None = None,
+    vectorized: bool = False,
+    workers: Any = None,
+) -> Certificate:
+    """Whether x is an (epsilon, delta) second-order stationary point: |g| <= epsilon and every eigenvalue >= -delta.
+
+    Parameters
+    ----------
+    fun, vectorized, workers, rng
+        As in `minimize`.
+    x : array_like
+        The point.
+    epsilon, delta : float
+        The paper's definition of an (epsilon, delta)-SSP, in the units of the gradient and the Hessian.
+    maxfev : int, optional
+        Most evaluations; where they do not suffice the verdict is "below noise" and says so.  Without it: about
+        d^2/2 up to d = 60; beyond, 80 for a large gradient, else 4d and d + 1 for each Lanczos step, 200 at most.
+    noise : float or "auto"
+        The level of the noise of fun; "auto" spends about 8 evaluations on it.
+
+    Returns
+    -------
+    Certificate
+        Its `verdict` is "second-order stationary", "negative curvature" (with `curvature` and `direction`), "not
+        stationary", or "below noise": the values are too coarse, or too few, to tell.  Bounds hold up to round-off and
+        noise as estimated; those of the sketch and of Lanczos with probability 0.9999 over their random vectors.
+
+    >>> import numpy as np
+    >>> saddle = certify(lambda x: x[0] ** 2 - x[1] ** 2, np.zeros(2), rng=0)
+    >>> saddle.verdict, round(saddle.curvature, 3)
+    ('negative curvature', -2.0)
+    """
+    check_positive("certify", epsilon=epsilon, delta=delta)
+    check_noise("certify", noise)
+    if maxfev is not None and maxfev < 100:
+        raise ValueError(f"certify(maxfev=...) must be at least 100; got {maxfev!r}.")
+    origin = as_vector(x)
+    steps = certificate(origin, root_key(rng), epsilon, delta, noise, maxfev)
+    with pools.pool(fun, (), workers, None, vectorized, False) as team:
+        source = Source(evaluate.in_order(team), np.shape(x))
+        found = source.drive(steps)
+    direction = None if found.direction is None else found.direction.reshape(np.shape(x))
+    return replace(found, nfev=source.nfev, direction=direction)
+
+
+def attach(
+    result: OptimizeResult, source: evaluate.Evaluator, key: Key, noise: float | Literal["auto"]
+) -> OptimizeResult:
+    """The result of a run with the `certificate` of its x (None after a run that was broken off), counted in `nfev`.
+
+    Their numbers lie below 0 and depend on where the run ended, so that a journal can tell them from the run's own.
+    """
+    if result.reason in ("interrupted", "failures"):
+        result.certificate = None
+        return result
+    level = result.noise if noise == "auto" and result.noise >= 0 else noise
+    drawn = Source(source, result.x.shape, first=-(result.nfev + 1) * 2**24)
+    steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None)
+    found = drawn.drive(steps)
+    direction = None if found.direction is None else found.direction.reshape(result.x.shape)
+    result.certificate = replace(found, nfev=drawn.nfev, direction=direction)
+    result.nfev += drawn.nfev
+    return result
+
+
+class Found(NamedTuple):
+    """A number and how far off it may be, below and above."""
+
+    estimate: float
+    below: float
+    above: float
+
+    @property
+    def error(self) -> float:
+        return max(self.below, self.above)
+
+
+UNKNOWN = Found(math.nan, math.nan, math.nan)
+
+
+def certificate(
+    x: Vector, key: Key, epsilon: float, delta: float, noise: float | str, maxfev: int | None
+) -> Steps[Certificate]:
+    """The whole of `certify`, as one generator."""
+    (f_x, resolution, bend), used = yield from counted(_scales(x, key, noise))
+    d, level = x.size, resolution.at(f_x)
+    radius = difference_radius(x, level, bend)
+    left = math.inf if maxfev is None else maxfev - used
+    bound = _Bounds(epsilon, delta, resolution.noise)
+    if d > SMALL:
+        sketch = yield from _sketched(x, f_x, radius, level, (*key, 2), min(SLOPES, d))
+        left -= 2 * SLOPES
+        if sketch.estimate - sketch.below > epsilon:
+            return bound.certificate(sketch, UNKNOWN, None)
+        if left < 4 * d + 4 * (d + 1):
+            return bound.certificate(sketch, UNKNOWN, None, "maxfev= leaves too few evaluations")
+    elif left < 4 * d + d * (d - 1) // 2 + 12:
+        return bound.certificate(UNKNOWN, UNKNOWN, None, "maxfev= leaves too few evaluations")
+    gradient, local = yield from _local(x, f_x, radius, level, (*key, 3))
+    if d > SMALL and gradient.estimate - gradient.below > epsilon:
+        return bound.certificate(gradient, UNKNOWN, None)
+    missing = yield from _grown(local, delta, level, left - 4 * d)
+    lowest = yield from _measured(local, f_x, level, bend, missing, (*key, 4))
+    return bound.certificate(gradient, lowest, local.direction())
+
+
+def _scales(x: Vector, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
+    """f(x), how far values can be trusted, and the size of second derivatives along the axes."""
+    f_x = float((yield from insisted(Query(x)))[0])
+    if math.isnan(f_x):
+        raise ValueError("certify(x=...) must be a point where fun has a value; there is none.")
+    if isinstance(noise, str):
+        resolution = yield from noise_level(x, f_x, (*key, 0))
+    else:
+        resolution = Resolution(noise)
+    seen = yield from curvature(x, f_x, resolution, (*key, 1), pairs=2)
+    return f_x, resolution, seen.trace / x.size
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What is asked for, and the verdict on what was found."""
+
+    epsilon: float
+    delta: float
+    noise: float
+
+    def certificate(self, g: Found, low: Found, direction: Vector | None, why: str = "") -> Certificate:
+        verdict, sentence = self._verdict(g, low, why)
+        return Certificate(
+            verdict, sentence, g.estimate, g.error, low.estimate, low.error, direction, self.epsilon, self.delta,
+            self.noise,
+        )  # fmt: skip
+
+    def _verdict(self, g: Found, low: Found, why: str) -> tuple[Verdict, str]:
+        if g.estimate - g.below > self.epsilon:
+            return "not stationary", "the gradient is larger than epsilon: f still goes down."
+        if why or not g.estimate + g.above <= self.epsilon:
+            return "below noise", f"{why or 'the gradient is not known well enough to compare it with epsilon'}."
+        if low.estimate + low.above < -self.delta:
+            return "negative curvature", "the gradient is small, and f goes down along `direction` to both sides."
+        if low.estimate - low.below >= -self.delta:
+            return "second-order stationary", "the gradient is small, and no direction bends down by more than delta."
+        return "below noise", "the smallest eigenvalue is not known well enough to compare it with -delta."
+
+
+def _sketched(x: Vector, f_x: float, radius: float, level: float, key: Key, m: int) -> Steps[Found]:
+    """|g| from slopes along m Gaussian directions, whose squares sum to |g|^2 chi^2_m: 2m values."""
+    r = Reach.of(x).clip(radius / math.sqrt(x.size))
+    found = yield from differences(x, "gaussian", key, m, r, central=True, f_x=f_x)
+    n = len(found.slopes)
+    if n < m / 2:
+        return Found(math.nan, math.inf, math.inf)
+    size = float(np.linalg.norm(found.slopes))
+    low, high = size / math.sqrt(chdtri(n, RISK / 2)), size / math.sqrt(chdtri(n, 1 - RISK / 2))
+    estimate, error = size / math.sqrt(n), 2 * level / r
+    return Found(estimate, estimate - low + error, high - estimate + error)
+
+
+def _local(x: Vector, f_x: float, radius: float, level: float, key: Key) -> Steps[tuple[Found, Local]]:
+    """The gradient from two radii, whose difference bounds what the third order does, and the model."""
+    d = x.size
+    if d <= SMALL:
+        near, A = yield from dense_model(x, f_x, radius)
+        local = Local(x, near, [], A)
+    else:
+        near = yield from central_gradient(x, f_x, radius)
+        local = Local(x, near, [np.asarray(gaussian(key).array(d), np.float64)])
+    wider = yield from central_gradient(x, f_x, 2 * near.radius)
+    error = 2 * near.error(level) + float(np.linalg.norm(wider.g - near.g))
+    if min(near.seen, wider.seen) < d:
+        error = math.inf
+    return Found(near.norm, error, error), local
+
+
+def _grown(local: Local, delta: float, level: float, left: float) -> Steps[float]:
+    """Lanczos until the smallest eigenvalue is proved to be above -delta, or seen below it; how far below the smallest
+    Ritz value one may still be hidden.
+
+    After k products from a random vector, more than a part q of the spread is hidden with probability of at most
+    1.648 sqrt(d) exp(-sqrt(q) (2k-1)) (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1992).
+    """
+    d, hidden = local.x.size, 0.0
+    while not local.full and local.size < min(MOST, left // (d + 1)):
+        yield from local.grow()
+        k, w = local.size, local.eigenvalues
+        part = (math.log(1.648 * math.sqrt(d) / RISK) / (2 * k - 1)) ** 2
+        hidden = 0.0 if local.full else part / (1 - part) * float(w[-1] - w[0]) if part < 1 else math.inf
+        if local.lowest < -2 * delta or local.lowest - 1.2 * hidden > -0.8 * delta:
+            break
+    return hidden
+
+
+def _measured(local: Local, f_x: float, level: float, bend: float, hidden: float, key: Key) -> Steps[Found]:
+    """The smallest eigenvalue, checked by second differences along its vector, the largest one's and a random one.
+
+    They err by the fourth order and by values, the model by the third order too: where they disagree, the model is off.
+    """
+    x, d, r = local.x, local.x.size, local.near.radius
+    probe = np.asarray(gaussian(key).array(local.size), np.float64)
+    units = [local.vectors[:, 0], local.vectors[:, -1], probe / np.linalg.norm(probe)]
+    length = length_of(x)
+    wide = Reach.of(x).clip(min((48 * level * length**2 / bend) ** 0.25, 0.1 * length))
+    offs = []
+    own = (0.0, 0.0)
+    for j, unit in enumerate(units):
+        v = (unit @ local.basis).astype(x.dtype)
+        near, far = yield from _bends(x, f_x, v, wide)
+        error = abs(far - near) + 4 * level / wide**2
+        quotient = float(local.eigenvalues @ (local.vectors.T @ unit) ** 2)
+        offs += [abs(quotient - near) + error]
+        own = (near, error) if j == 0 else own
+    apart = r if d <= SMALL else APART * r
+    error = 2 * max(offs) + 4 * math.sqrt(d) * level / (apart * r)
+    if math.isnan(error):
+        error = math.inf
+    # the second difference along the vector is a Rayleigh quotient: no eigenvalue below it is needed to prove it
+    return Found(local.lowest, error + hidden, min(error, abs(own[0] - local.lowest) + own[1]))
+
+
+def _bends(x: Vector, f_x: float, v: Vector, radius: float) -> Steps[tuple[float, float]]:
+    """Second differences along v at a radius and at twice that."""
+    told = yield from insisted(Query(x, tuple(Along(t * radius, v) for t in (1, -1, 2, -2))), tries=5)
+    return (
+        float(told[0] + told[1] - 2 * f_x) / radius**2,
+        float(told[2] + told[3] - 2 * f_x) / (2 * radius) ** 2,
+    )
