@@ -7,6 +7,7 @@ from fewdim.methods.auto import Auto
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
+from fewdim.methods.large_step import LargeStep
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
 
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Any]] = {
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
     "accelerated": Accelerated,
+    "large-step": LargeStep,
     "cubic": Cubic,
 }
 
@@ -33,6 +35,7 @@ __all__ = [
     "ConjugateSketch",
     "Cubic",
     "HeavyBall",
+    "LargeStep",
     "RandomGradient",
     "RandomPursuit",
     "StabilityWarning",

@@ -108,14 +108,14 @@ class Cubic:
             s = yield from self._measured(s)
         scales = s.scales
         assert scales is not None
+        delta = scales.resolution.at(s.f_x)
         dense = self.inner == "dense" or (self.inner == "auto" and s.x.size <= SMALL)
         probe = (*s.key, s.k, 1)
-        local = yield from look(s.x, s.f_x, scales.resolution, s.bend, dense=dense, probe=probe)
+        local = yield from look(s.x, s.f_x, delta, s.bend, dense=dense, probe=probe)
         if not local.near.seen:
             return evolve(s, k=s.k + 1, end="stalled")
         if not dense:
             yield from self._grown(local, s)
-        delta = scales.resolution.at(s.f_x)
         s = evolve(s, k=s.k + 1, gradient=local.near.norm, lowest=local.lowest, bend=bend_of(local.near, delta, s.bend))
         if s.gradient <= s.epsilon and s.lowest >= -math.sqrt(s.M) * math.sqrt(s.epsilon):
             return evolve(s, end="stationary")

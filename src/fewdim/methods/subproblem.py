@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from fewdim.core import Steps
 from fewdim.directions import Key, Vector, gaussian
-from fewdim.lines import Reach, Resolution
+from fewdim.lines import Reach
 from fewdim.oracles.second_order import Floats, Gradient, central_gradient, dense_model, difference_radius, product
 
 DEPENDENT = 1e-5  # a vector that keeps less of its length after orthogonalisation is not new: differences see no more
@@ -108,13 +108,11 @@ def _eigen(basis: Floats, products: Floats) -> tuple[Floats, Floats]:
     return np.linalg.eigh((T + T.T) / 2) if len(T) else (np.empty(0), np.empty((0, 0)))
 
 
-def look(
-    x: Vector, f_x: float, resolution: Resolution, bend: float, *, dense: bool, probe: Key | None = None
-) -> Steps[Local]:
+def look(x: Vector, f_x: float, delta: float, bend: float, *, dense: bool, probe: Key | None = None) -> Steps[Local]:
     """The model at x: with the whole Hessian, or with an empty subspace that starts at g and, with `probe`, at a random
-    vector; `bend` is the size of the second derivatives along the axes.
+    vector.  Values are good to `delta`, and `bend` is the size of the second derivatives along the axes.
     """
-    radius = difference_radius(x, resolution.at(f_x), bend)
+    radius = difference_radius(x, delta, bend)
     if dense:
         near, A = yield from dense_model(x, f_x, radius)
         return Local(x, near, [], A)
