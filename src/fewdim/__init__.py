@@ -18,6 +18,7 @@ from fewdim.methods import (
     LargeStep,
     RandomGradient,
     RandomPursuit,
+    Repeated,
     StabilityWarning,
 )
 from fewdim.minimize import minimize, scipy_method
@@ -48,6 +49,7 @@ __all__ = [
     "Query",
     "RandomGradient",
     "RandomPursuit",
+    "Repeated",
     "Session",
     "StabilityWarning",
     "State",

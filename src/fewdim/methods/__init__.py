@@ -10,6 +10,7 @@ from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.large_step import LargeStep
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
+from fewdim.methods.repeated import Repeated
 
 METHODS: dict[str, type[Any]] = {
     "auto": Auto,
@@ -38,6 +39,7 @@ __all__ = [
     "LargeStep",
     "RandomGradient",
     "RandomPursuit",
+    "Repeated",
     "StabilityWarning",
     "fitted",
 ]

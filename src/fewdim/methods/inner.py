@@ -37,6 +37,11 @@ class Inner(NamedTuple):
     half_dimension: float | None = None
     model_error: float | None = None
 
+    @property
+    def by_model(self) -> bool:
+        """Whether a method is run on values of the model."""
+        return not isinstance(self.solver, str) or (self.printed and self.solver == "heavy-ball")
+
 
 class Solved(NamedTuple):
     """A step of the sub-problem; s is None when the sub-problem has no minimum."""
@@ -59,7 +64,7 @@ def check_inner(owner: object, inner: object) -> None:
 
 def solved(x: Vector, f_x: float, shift: float, how: Inner, scales: Scales, bend: float, key: Key) -> Steps[Solved]:
     """Solve the sub-problem at x from nothing."""
-    if not isinstance(how.solver, str) or (how.printed and how.solver == "heavy-ball"):
+    if how.by_model:
         y = yield from composed(x, f_x, shift, how, key)
         return Solved(np.asarray(y, np.float64) - x)
     local = yield from look(x, f_x, scales.resolution.at(f_x), bend, dense=how.solver == "dense")
@@ -112,7 +117,8 @@ def wandered(local: Local, s: Floats, shift: float, how: Inner, scales: Scales, 
     h = 1/(tr + 2L): random gradient; with alpha = sqrt(mu h/(d+2)) the two-step method; Algorithm 2 with h = mu/tr^2.
     """
     d, g, kind = s.size, local.near.g, how.solver
-    trace, top = scales.trace + d * shift, scales.smoothness + shift
+    bends = float(np.nansum(np.abs(local.near.bends))) or scales.trace  # the gradient came with the diagonal of A
+    trace, top = bends + d * shift, bends * min(1.0, scales.smoothness / scales.trace) + shift
     h = shift / trace**2 if kind == "heavy-ball" else 1 / (trace + 2 * top)
     beta, alpha = math.sqrt(h * shift), math.sqrt(shift * h / (d + 2))
     v = s if kind == "two-step" else np.zeros(d)
