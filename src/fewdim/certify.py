@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
-from scipy.special import chdtri
 
 from fewdim import evaluate, pools
 from fewdim.core import Query, Steps
 from fewdim.dimension.estimate import Source, counted
-from fewdim.directions import Along, Key, Vector, gaussian
-from fewdim.lines import Reach, Resolution, differences, insisted
+from fewdim.directions import Key, Vector
+from fewdim.lines import Resolution, insisted
 from fewdim.methods.settings import check_noise, check_positive
-from fewdim.methods.subproblem import Local, length_of
-from fewdim.oracles.second_order import APART, central_gradient, dense_model, difference_radius
+from fewdim.oracles.second_order import difference_radius
 from fewdim.scales import curvature, noise_level
 from fewdim.session import as_vector, root_key
+from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketched_norm, smallest_eigenvalue
 
 Verdict = Literal["second-order stationary", "negative curvature", "not stationary", "below noise"]
 EPSILON, DELTA = 1e-4, 1e-2
-SMALL = 60  # up to this dimension the whole Hessian is taken
 SLOPES = 40  # of the sketch that tells a large gradient cheaply
-RISK = 1e-4  # that a random start hides an eigenvalue, or a sketch a gradient, from the bounds given
-MOST = 200  # products of the Lanczos process
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +129,6 @@ def attach(
     return result
 
 
-class Found(NamedTuple):
-    """A number and how far off it may be, below and above."""
-
-    estimate: float
-    below: float
-    above: float
-
-    @property
-    def error(self) -> float:
-        return max(self.below, self.above)
-
-
 UNKNOWN = Found(math.nan, math.nan, math.nan)
 
 
@@ -158,7 +142,7 @@ def certificate(
     left = math.inf if maxfev is None else maxfev - used
     bound = _Bounds(epsilon, delta, resolution.noise)
     if d > SMALL:
-        sketch = yield from _sketched(x, f_x, radius, level, (*key, 2), min(SLOPES, d))
+        sketch = yield from sketched_norm(x, f_x, radius, level, (*key, 2), min(SLOPES, d))
         left -= 2 * SLOPES
         if sketch.estimate - sketch.below > epsilon:
             return bound.certificate(sketch, UNKNOWN, None)
@@ -166,11 +150,12 @@ def certificate(
             return bound.certificate(sketch, UNKNOWN, None, "maxfev= leaves too few evaluations")
     elif left < 4 * d + d * (d - 1) // 2 + 12:
         return bound.certificate(UNKNOWN, UNKNOWN, None, "maxfev= leaves too few evaluations")
-    gradient, local = yield from _local(x, f_x, radius, level, (*key, 3))
+    gradient, local = yield from model_with_error(x, f_x, radius, resolution, (*key, 3))
     if d > SMALL and gradient.estimate - gradient.below > epsilon:
         return bound.certificate(gradient, UNKNOWN, None)
-    missing = yield from _grown(local, delta, level, left - 4 * d)
-    lowest = yield from _measured(local, f_x, level, bend, missing, (*key, 4))
+    level = resolution.at(float(np.abs(local.near.ahead).max()))  # f(x) itself may be 0
+    missing = yield from lanczos(local, delta, left - 4 * d)
+    lowest = yield from smallest_eigenvalue(local, f_x, level, bend, missing, (*key, 4))
     return bound.certificate(gradient, lowest, local.direction())
 
 
@@ -212,86 +197,3 @@ class _Bounds:
         if low.estimate - low.below >= -self.delta:
             return "second-order stationary", "the gradient is small, and no direction bends down by more than delta."
         return "below noise", "the smallest eigenvalue is not known well enough to compare it with -delta."
-
-
-def _sketched(x: Vector, f_x: float, radius: float, level: float, key: Key, m: int) -> Steps[Found]:
-    """|g| from slopes along m Gaussian directions, whose squares sum to |g|^2 chi^2_m: 2m values."""
-    r = Reach.of(x).clip(radius / math.sqrt(x.size))
-    found = yield from differences(x, "gaussian", key, m, r, central=True, f_x=f_x)
-    n = len(found.slopes)
-    if n < m / 2:
-        return Found(math.nan, math.inf, math.inf)
-    size = float(np.linalg.norm(found.slopes))
-    low, high = size / math.sqrt(chdtri(n, RISK / 2)), size / math.sqrt(chdtri(n, 1 - RISK / 2))
-    estimate, error = size / math.sqrt(n), 2 * level / r
-    return Found(estimate, estimate - low + error, high - estimate + error)
-
-
-def _local(x: Vector, f_x: float, radius: float, level: float, key: Key) -> Steps[tuple[Found, Local]]:
-    """The gradient from two radii, whose difference bounds what the third order does, and the model."""
-    d = x.size
-    if d <= SMALL:
-        near, A = yield from dense_model(x, f_x, radius)
-        local = Local(x, near, [], A)
-    else:
-        near = yield from central_gradient(x, f_x, radius)
-        local = Local(x, near, [np.asarray(gaussian(key).array(d), np.float64)])
-    wider = yield from central_gradient(x, f_x, 2 * near.radius)
-    error = 2 * near.error(level) + float(np.linalg.norm(wider.g - near.g))
-    if min(near.seen, wider.seen) < d:
-        error = math.inf
-    return Found(near.norm, error, error), local
-
-
-def _grown(local: Local, delta: float, level: float, left: float) -> Steps[float]:
-    """Lanczos until the smallest eigenvalue is proved to be above -delta, or seen below it; how far below the smallest
-    Ritz value one may still be hidden.
-
-    After k products from a random vector, more than a part q of the spread is hidden with probability of at most
-    1.648 sqrt(d) exp(-sqrt(q) (2k-1)) (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1992).
-    """
-    d, hidden = local.x.size, 0.0
-    while not local.full and local.size < min(MOST, left // (d + 1)):
-        yield from local.grow()
-        k, w = local.size, local.eigenvalues
-        part = (math.log(1.648 * math.sqrt(d) / RISK) / (2 * k - 1)) ** 2
-        hidden = 0.0 if local.full else part / (1 - part) * float(w[-1] - w[0]) if part < 1 else math.inf
-        if local.lowest < -2 * delta or local.lowest - 1.2 * hidden > -0.8 * delta:
-            break
-    return hidden
-
-
-def _measured(local: Local, f_x: float, level: float, bend: float, hidden: float, key: Key) -> Steps[Found]:
-    """The smallest eigenvalue, checked by second differences along its vector, the largest one's and a random one.
-
-    They err by the fourth order and by values, the model by the third order too: where they disagree, the model is off.
-    """
-    x, d, r = local.x, local.x.size, local.near.radius
-    probe = np.asarray(gaussian(key).array(local.size), np.float64)
-    units = [local.vectors[:, 0], local.vectors[:, -1], probe / np.linalg.norm(probe)]
-    length = length_of(x)
-    wide = Reach.of(x).clip(min((48 * level * length**2 / bend) ** 0.25, 0.1 * length))
-    offs = []
-    own = (0.0, 0.0)
-    for j, unit in enumerate(units):
-        v = (unit @ local.basis).astype(x.dtype)
-        near, far = yield from _bends(x, f_x, v, wide)
-        error = abs(far - near) + 4 * level / wide**2
-        quotient = float(local.eigenvalues @ (local.vectors.T @ unit) ** 2)
-        offs += [abs(quotient - near) + error]
-        own = (near, error) if j == 0 else own
-    apart = r if d <= SMALL else APART * r
-    error = 2 * max(offs) + 4 * math.sqrt(d) * level / (apart * r)
-    if math.isnan(error):
-        error = math.inf
-    # the second difference along the vector is a Rayleigh quotient: no eigenvalue below it is needed to prove it
-    return Found(local.lowest, error + hidden, min(error, abs(own[0] - local.lowest) + own[1]))
-
-
-def _bends(x: Vector, f_x: float, v: Vector, radius: float) -> Steps[tuple[float, float]]:
-    """Second differences along v at a radius and at twice that."""
-    told = yield from insisted(Query(x, tuple(Along(t * radius, v) for t in (1, -1, 2, -2))), tries=5)
-    return (
-        float(told[0] + told[1] - 2 * f_x) / radius**2,
-        float(told[2] + told[3] - 2 * f_x) / (2 * radius) ** 2,
-    )

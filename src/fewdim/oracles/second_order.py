@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fewdim.core import Delegate, Offset, Query, Steps, T, Values
 from fewdim.directions import Along, Key, Vector, axis, perturb
-from fewdim.lines import Reach, Resolution, insisted
+from fewdim.lines import Reach, Resolution, insisted, scale_of
 from fewdim.methods.settings import check_choice, check_level, check_positive
 
 Floats = NDArray[np.float64]
@@ -36,12 +36,13 @@ APART = 16  # how much farther a product looks along its vector than along the a
 def difference_radius(x: Vector, delta: float, bend: float) -> float:
     """Where the error of a value over r meets the third order: r^3 = 3 delta / f''', f''' taken for `bend` over |x|.
 
-    `bend` is the size of the second derivative along an axis.  A power of 2, so that x + r e_i is met exactly, in
-    single precision too.
+    `bend` is the size of the second derivative along an axis.  At least sqrt(round-off) |x|, so that the step from x is
+    known to half the digits, and a power of 2, so that x + r e_i is mostly met exactly.
     """
     reach = Reach.of(x)
     wanted = math.cbrt(3 * delta / bend * reach.high) if bend > 0 else reach.high
-    r = reach.clip(min(wanted, 0.1 * reach.high))
+    least = math.sqrt(float(np.finfo(x.dtype).eps)) * scale_of(x)
+    r = reach.clip(max(min(wanted, 0.1 * reach.high), least))
     return math.ldexp(0.5, math.frexp(r)[1])
 
 
