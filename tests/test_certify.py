@@ -60,12 +60,29 @@ def test_verdicts_are_right_at_206_points(d: int, count: int) -> None:
         assert str(found).startswith(found.verdict)
 
 
+@pytest.mark.parametrize("lowest", [-0.05, -0.02, 0.0])
+@pytest.mark.parametrize("top", [1.0, 1e2, 1e4])
+def test_a_small_negative_eigenvalue_is_not_hidden_by_two_clusters(top: float, lowest: float) -> None:
+    """Half of the eigenvalues at the top, half at 0, one below: a Krylov space is all but exhausted after two steps."""
+    d, rng = 100, np.random.default_rng(0)
+    w = np.where(np.arange(d) < 50, top, 0.0)
+    w[-1] = lowest
+    Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    A = (Q * w) @ Q.T
+    for seed in range(3):
+        found = certify(lambda X: 0.5 * ((X @ A) * X).sum(-1) + 1, np.zeros(d), rng=seed, vectorized=True)
+        right = "negative curvature" if lowest < 0 else "second-order stationary"
+        assert found.verdict in (right, "below noise")
+        assert top > (1 if lowest == 0 else 1e2) or found.verdict == right
+
+
 @pytest.mark.parametrize("d", [8, 80])
 def test_the_direction_goes_down(d: int) -> None:
     at = place(d, "saddle", np.random.default_rng(0))
     found = certify(at.fun, at.x, rng=0, vectorized=True)
     assert found.direction is not None
     assert np.linalg.norm(found.direction) == pytest.approx(1)
+    assert ("or lower" in str(found)) == np.isinf(found.curvature_error) == (d == 80)
     assert all(at.fun(at.x + t * found.direction) < at.fun(at.x) for t in (1e-2, -1e-2))
 
 

@@ -32,7 +32,8 @@ class Certificate:
     """What values say about a point; `str()` opens with the verdict.
 
     `gradient_norm` and `curvature`, the smallest eigenvalue of the Hessian, hold to within `gradient_error` and
-    `curvature_error` (nan where they were not needed for the verdict); `direction` is the unit vector of `curvature`.
+    `curvature_error` (nan where they were not needed for the verdict; inf where no lower eigenvalue than the one found
+    was looked for); `direction` is the unit vector of `curvature`.
     """
 
     verdict: Verdict
@@ -48,7 +49,8 @@ class Certificate:
     nfev: int = 0
 
     def __str__(self) -> str:
-        bend = "not needed" if math.isnan(self.curvature) else f"{self.curvature:.3g} +- {self.curvature_error:.1g}"
+        known = "or lower" if math.isinf(self.curvature_error) else f"+- {self.curvature_error:.1g}"
+        bend = "not needed" if math.isnan(self.curvature) else f"{self.curvature:.3g} {known}"
         return (
             f"{self.verdict}: {self.sentence}\n"
             f"  |g| = {self.gradient_norm:.3g} +- {self.gradient_error:.1g} (epsilon {self.epsilon:g}), smallest "
@@ -154,7 +156,7 @@ def certificate(
     if d > SMALL and gradient.estimate - gradient.below > epsilon:
         return bound.certificate(gradient, UNKNOWN, None)
     level = resolution.at(float(np.abs(local.near.ahead).max()))  # f(x) itself may be 0
-    missing = yield from lanczos(local, delta, left - 4 * d)
+    missing = yield from lanczos(local, delta, left - 4 * d, (*key, 5))
     lowest = yield from smallest_eigenvalue(local, f_x, level, bend, missing, (*key, 4))
     return bound.certificate(gradient, lowest, local.direction())
 

@@ -11,12 +11,13 @@ from scipy.special import chdtri
 from fewdim.core import Query, Steps
 from fewdim.directions import Along, Key, Vector, gaussian
 from fewdim.lines import ROUND_OFF, Reach, Resolution, differences, insisted
-from fewdim.methods.subproblem import Local, length_of
+from fewdim.methods.subproblem import DEPENDENT, Local, length_of
 from fewdim.oracles.second_order import APART, central_gradient, dense_model
 
 SMALL = 60  # up to this dimension the whole Hessian is taken
 RISK = 1e-4  # that a random start hides an eigenvalue, or a sketch a gradient, from the bounds given
 MOST = 200  # products of the Lanczos process
+STARTS = 3  # random vectors that a Lanczos process must be exhausted from to count as such
 
 
 class Found(NamedTuple):
@@ -63,19 +64,26 @@ def model_with_error(
     return Found(near.norm, error, error), local
 
 
-def lanczos(local: Local, delta: float, left: float) -> Steps[float]:
+def lanczos(local: Local, delta: float, left: float, key: Key) -> Steps[float]:
     """Lanczos until the smallest eigenvalue is proved to be above -delta, or seen below it; how far below the smallest
     Ritz value one may still be hidden.
 
     After k products from a random vector, more than a part q of the spread is hidden with probability of at most
-    1.648 sqrt(d) exp(-sqrt(q) (2k-1)) (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1992).
+    1.648 sqrt(d) exp(-sqrt(q) (2k-1)) (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1992).  A space that
+    is exhausted before misses an eigenvector of which its start held a part e, if its eigenvalue is less than
+    DEPENDENT |A| / e away; |e| sqrt(d) is below 1/30 for three random starts with a probability of 2e-5.
     """
-    d, hidden = local.x.size, 0.0
-    while not local.full and local.size < min(MOST, left // (d + 1)):
+    d, hidden, starts, before = local.x.size, 0.0, 1, 0
+    while local.size < min(d, MOST, left // (d + 1)):
+        if local.full:
+            if starts == STARTS:
+                return 30 * DEPENDENT * math.sqrt(d) * float(np.abs(local.eigenvalues).max(initial=0.0))
+            local.waiting, before = [np.asarray(gaussian((*key, starts)).array(d), np.float64)], local.size
+            starts += 1
         yield from local.grow()
-        k, w = local.size, local.eigenvalues
-        part = (math.log(1.648 * math.sqrt(d) / RISK) / (2 * k - 1)) ** 2
-        hidden = 0.0 if local.full else part / (1 - part) * float(w[-1] - w[0]) if part < 1 else math.inf
+        part = (math.log(1.648 * math.sqrt(d) / RISK) / max(2 * (local.size - before) - 1, 1)) ** 2
+        spread = float(np.ptp(local.eigenvalues)) if local.size else 0.0
+        hidden = 0.0 if local.size == d else part / (1 - part) * spread if part < 1 else math.inf
         if local.lowest < -2 * delta or local.lowest - 1.2 * hidden > -0.8 * delta:
             break
     return hidden
