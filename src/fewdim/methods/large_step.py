@@ -77,8 +77,8 @@ class LargeStep(Settings):
     **Departures.** The paper's doubling and halving of lambda jumps over its window and need not end: here it brackets,
     then bisects in log lambda.  Its x~ is built inside the search, y_0 = x_0; Algorithm 3 is corrected as in
     `SecondOrderModel`; the accuracy eps_B of its inner solutions cannot be known, so the inner solver runs
-    `inner_steps` steps, or to a residual.  Its rate D ED_1/2 eps^-1/2 rests on its Theorem 3 and is not true.  "auto" is
-    "krylov" at every d: with the whole Hessian a run takes more than twice the evaluations at d = 31.
+    `inner_steps` steps, or to a residual.  Its rate D ED_1/2 eps^-1/2 rests on its Theorem 3 and is not true.
+    "auto" is "krylov" at every d: with the whole Hessian a run takes more than twice the evaluations at d = 31.
 
     >>> import numpy as np
     >>> from fewdim import minimize
