@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize as minimize_freely
 
 from fewdim import Cubic, LargeStep, Session, gaussian
+from fewdim.oracles.second_order import forward_gradient, paper_radius
 
 D = 4
 RNG = np.random.default_rng(5)
@@ -249,3 +251,33 @@ def test_algorithm_8_through_algorithms_2_and_3_asks_for_the_points_of_its_trans
     start = next(i for i, p in enumerate(ours) if np.allclose(p, first, rtol=0, atol=1e-13)) - 2
     mine = ours[start : start + 400]
     assert np.abs(np.array(mine) - np.array(record.points)).max() <= 1e-12
+
+
+def test_algorithm_7_is_what_algorithm_9_approximates() -> None:
+    """Each round ends at the minimiser of the cubic model, to the width of the search times |ds/dr| <= 3 here."""
+    epsilon, lipschitz = 1e-3, 8.0
+    method = Cubic(constants="paper", epsilon=epsilon, hessian_lipschitz=lipschitz, inner="dense", noise=0)
+    x = X0
+    for state in states(method, wells, 50):
+        g, A = wells_gradient(x), wells_hessian(x)
+
+        def model(s: Any, g: Any = g, A: Any = A) -> float:
+            return float(g @ s + 0.5 * s @ A @ s + lipschitz / 6 * np.linalg.norm(s) ** 3)
+
+        best = min((minimize_freely(model, start, tol=1e-12) for start in (-g, g, -0.1 * g)), key=lambda r: r.fun)
+        assert state.x - x == pytest.approx(best.x, abs=3 * math.sqrt(epsilon / (40_000 * lipschitz)))
+        x = state.x
+
+
+def test_algorithm_5_asks_for_the_points_of_its_transcription() -> None:
+    error = 1e-3
+    rho = 2 * error / (D * L)
+    f_x = convex(X0)
+    expected = np.array([(convex(X0 + rho * e) - f_x) / rho for e in np.eye(D)])
+    steps = forward_gradient(X0, math.nan, paper_radius(error, D, L))
+    query = next(steps)
+    points = [query.point(i) for i in range(len(query))]
+    assert np.array_equal(points, [X0, *(X0 + rho * np.eye(D))])
+    with pytest.raises(StopIteration) as stop:
+        steps.send(np.array([convex(point) for point in points]))
+    assert np.array_equal(stop.value.value.g, expected)
