@@ -25,6 +25,7 @@ from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketche
 Verdict = Literal["second-order stationary", "negative curvature", "not stationary", "below noise"]
 EPSILON, DELTA = 1e-4, 1e-2
 SLOPES = 40  # of the sketch that tells a large gradient cheaply
+CHECKS = 12  # values that check the smallest eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +149,15 @@ def certificate(
         left -= 2 * SLOPES
         if sketch.estimate - sketch.below > epsilon:
             return bound.certificate(sketch, UNKNOWN, None)
-        if left < 4 * d + 4 * (d + 1):
+        if left < 4 * d + 4 * (d + 1) + CHECKS:
             return bound.certificate(sketch, UNKNOWN, None, "maxfev= leaves too few evaluations")
-    elif left < 4 * d + d * (d - 1) // 2 + 12:
+    elif left < 4 * d + d * (d - 1) // 2 + CHECKS:
         return bound.certificate(UNKNOWN, UNKNOWN, None, "maxfev= leaves too few evaluations")
     gradient, local = yield from model_with_error(x, f_x, radius, resolution, (*key, 3))
     if d > SMALL and gradient.estimate - gradient.below > epsilon:
         return bound.certificate(gradient, UNKNOWN, None)
     level = resolution.at(float(np.abs(local.near.ahead).max()))  # f(x) itself may be 0
-    missing = yield from lanczos(local, delta, left - 4 * d, (*key, 5))
+    missing = yield from lanczos(local, delta, left - 4 * d - CHECKS, (*key, 5))
     lowest = yield from smallest_eigenvalue(local, f_x, level, bend, missing, (*key, 4))
     return bound.certificate(gradient, lowest, local.direction())
 
