@@ -119,6 +119,20 @@ def test_it_stops_by_itself() -> None:
     assert early.nfev < 0.8 * at_round_off.nfev
 
 
+@pytest.mark.parametrize("name", ["large-step", "cubic"])
+def test_noise_that_grows_along_the_run_is_noticed(name: str) -> None:
+    """Part of the arithmetic of f is rounded to single precision, which shows only away from x0 = 0."""
+    problem = decaying_logistic(30, 0)
+
+    def rough(X: Any) -> Any:
+        x = X.astype(np.float32)
+        return problem.fun(X) - 5e-4 * (X * X).sum(-1) + 5e-4 * (x * x).sum(-1).astype(float)
+
+    result = minimize(rough, problem.x0, method=name, vectorized=True, rng=0, tol=0, maxfev=100_000)
+    assert result.reason == "finished"
+    assert result.fun - problem.minimum() < 1e-6
+
+
 def test_settings_are_checked_by_name() -> None:
     with pytest.raises(ValueError, match=r'LargeStep\(constants="paper"\) needs hessian_lipschitz=; got None'):
         LargeStep(constants="paper")

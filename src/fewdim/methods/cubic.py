@@ -14,7 +14,7 @@ from fewdim.lines import value_at
 from fewdim.methods.inner import RANDOM, Inner, check_inner
 from fewdim.methods.radius_search import CubicState, searched
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
-from fewdim.methods.subproblem import Local, Trial, bend_of, length_of, look
+from fewdim.methods.subproblem import Local, Trial, bend_of, length_of, look, watched
 from fewdim.scales import measure
 
 SMALL = 25  # below this the whole Hessian costs no more than the products that would do
@@ -129,8 +129,9 @@ class Cubic(Settings):
         s = state
         if s.scales is None:
             s = yield from self._measured(s)
-        scales = s.scales
-        assert scales is not None
+        assert s.scales is not None
+        scales = yield from watched(s.x, s.scales, self.noise, s.k, (*s.key, s.k, 3))
+        s = evolve(s, scales=scales)
         if self.constants == "paper" and (self.how.by_model or self.inner in RANDOM):
             return (yield from searched(s, self.how, None))
         delta = scales.resolution.at(s.f_x)

@@ -14,7 +14,7 @@ from fewdim.lines import value_at
 from fewdim.methods.inner import RANDOM, Inner, check_inner
 from fewdim.methods.lambda_search import LargeStepState, bisected, moved
 from fewdim.methods.settings import Settings, check_choice, check_count, check_noise, check_positive
-from fewdim.methods.subproblem import Local, Trial, bend_of, length_of, look
+from fewdim.methods.subproblem import Local, Trial, bend_of, length_of, look, watched
 from fewdim.oracles.second_order import Gradient, central_gradient
 from fewdim.scales import measure
 
@@ -154,6 +154,9 @@ class LargeStep(Settings):
         s = state
         if s.scales is None:
             s = yield from self._measured(s)
+        assert s.scales is not None
+        scales = yield from watched(s.x, s.scales, self.noise, s.k, (*s.key, s.k, 3))
+        s = evolve(s, scales=scales)
         if self.free:
             s = yield from self._free(s)
         else:

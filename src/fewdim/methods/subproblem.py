@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fewdim.core import Steps
+from fewdim.core import Steps, value
 from fewdim.directions import Key, Vector, gaussian
 from fewdim.lines import Reach
 from fewdim.oracles.second_order import Floats, Gradient, central_gradient, dense_model, difference_radius, product
+from fewdim.scales import Scales, noise_level
 
 DEPENDENT = 1e-5  # a vector that keeps less of its length after orthogonalisation is not new: differences see no more
 
@@ -132,6 +133,17 @@ def bend_of(near: Gradient, delta: float, known: float) -> float:
 def length_of(x: Vector) -> float:
     """Over which length second derivatives are taken to change by their own size, before anything is known."""
     return Reach.of(x).high
+
+
+def watched(x: Vector, scales: Scales, noise: float | str, k: int, key: Key) -> Steps[Scales]:
+    """The scales with the noise of values looked at again, at steps 1, 2, 4, 8, ...: it may grow along the run."""
+    if not isinstance(noise, str) or k == 0 or k & (k - 1):
+        return scales
+    f_x = yield from value(x)
+    if math.isnan(f_x):
+        return scales
+    resolution = yield from noise_level(x, f_x, key)
+    return scales._replace(resolution=resolution)
 
 
 def cubic_minimiser(w: Floats, b: Floats, M: float) -> tuple[Floats, float, bool]:
