@@ -1,33 +1,10 @@
-"""Appendix statements that arithmetic alone decides; the others come with the second-order methods."""
+"""Appendix statements that arithmetic alone decides; the others are in claim_theorem4.py and claim_theorem5.py."""
 
 import numpy as np
 from common import Report
 
 report = Report("appendix", "Appendix: what arithmetic decides")
-LATER = "not yet checked here: comes with the second-order methods"
 rng = np.random.default_rng(0)
-
-# Theorem 4.1: f - f* <= D^2/A_k (the lemma before it) with the printed bound on A_k, in units of HD^3/(sigma_l sqrt(1-sigma^2) k^7/2)
-implied, printed = 16 * 1.5**3.5, 3**3.5 / np.sqrt(2)
-report.text(
-    f"Theorem 4.1: the printed bound on A_k gives f - f* <= {implied:.2f} HD^3/(...), the printed bound on f is {printed:.2f}: they differ by {implied / printed:.3f}."
-)
-report.verdict(
-    "Theorem 4.1 (Monteiro and Svaiter)",
-    LATER,
-    f"decided now: its two constants differ by a factor {implied / printed:.3f}",
-)
-
-# Lemma 4.4 by units: lambda, A and 1/(HD) have one unit, so w has its square
-units_printed, units_repaired = 2 + 7 / 9, 2 / 3 + 1 / 3
-report.text(
-    f"Lemma 4.4: in units of A the printed right side has the power {units_printed:.3f}, w^(1/3) (sum A_j^(1/7))^(7/3) has {units_repaired:.3f}; the left side has 1."
-)
-report.verdict(
-    "Lemma 4.4 (Monteiro and Svaiter)",
-    "false",
-    f"as printed: its sides differ in units (A^1 against A^{units_printed:.2f}); w^1/3 (sum A_j^1/7)^7/3 agrees in units and comes with the second-order methods",
-)
 
 # Lemma 3.1 and 3.7: a = (lam + sqrt(lam^2 + 4 lam A))/2, A+ = A + a
 A, lam = 10 ** rng.uniform(-6, 6, 10_000), 10 ** rng.uniform(-6, 6, 10_000)
@@ -86,12 +63,4 @@ k = np.arange(1, 1001)
 ratio = float((np.cumsum(k.astype(float) ** 2) / k.astype(float) ** 3).max())
 assert ratio <= 1
 report.verdict("Lemma on eps_A", "holds", f"sum j^2 / k^3 at most {ratio:.3f}")
-
-for name in (
-    "Theorem 4", "Theorem 5", "ASOE lemma", "Lemma on eps_B", "Lemma 3.2 (Monteiro and Svaiter)", "Lemma on the potential",
-    "Lemma 4.2 (Monteiro and Svaiter)", "Lemma on the search accuracy", "Lemma on the cubic value", "Theorem on stationarity",
-    "Theorem 1 of Nesterov 2007", "Theorem on the number of rounds", "Proposition 1 of Nesterov and Polyak",
-    "Lemma 2 of Nesterov and Polyak", "Lemma 3 of Nesterov and Polyak", "Lemma 4 of Nesterov and Polyak",
-):  # fmt: skip
-    report.claims.append({"claim": name, "verdict": LATER, "number": "", "page": ""})
 report.write()

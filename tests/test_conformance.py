@@ -6,7 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewdim import METHODS, Accelerated, HeavyBall, Query, RandomGradient, RandomPursuit, Steps, Values, minimize
+from fewdim import (
+    METHODS,
+    Accelerated,
+    Cubic,
+    HeavyBall,
+    LargeStep,
+    Query,
+    RandomGradient,
+    RandomPursuit,
+    Repeated,
+    Steps,
+    Values,
+    minimize,
+)
 from fewdim.core import Cost
 from fewdim.directions import Key, Vector
 from fewdim.oracles import Surrogate, Through, UniformNoise
@@ -25,6 +38,21 @@ VARIANTS: list[Any] = [
     Accelerated(constants="nesterov", strong_convexity=0.2),
     Accelerated(constants="sharp", spectrum=SPECTRUM),
     Through(RandomPursuit(noise=1e-3), UniformNoise(1e-3)),
+    Cubic(inner="krylov"),
+    Cubic(constants="paper", epsilon=1e-4, hessian_lipschitz=0.1, inner="dense"),
+    LargeStep(inner="dense"),
+    LargeStep(inner="two-step", inner_steps=60),
+    LargeStep(constants="paper", hessian_lipschitz=0.1, smoothness=1.0, distance=3.0, inner="krylov"),
+    LargeStep(
+        constants="paper",
+        hessian_lipschitz=0.1,
+        smoothness=1.0,
+        distance=3.0,
+        inner=RandomPursuit(noise=0),
+        inner_steps=4,
+    ),
+    Repeated(RandomGradient(noise=0), times=2, steps=3),
+    Repeated(RandomPursuit(noise=0), times=2, steps=3, choose="residual"),
 ]
 
 
@@ -33,7 +61,7 @@ VARIANTS: list[Any] = [
 def test_conforms(method: Any, check: str) -> None:
     if check == "invariance" and isinstance(method, Through):
         pytest.skip("noise of 1e-3 on values of about 1 hides what the check looks for")
-    CHECKS[check](method, 150)
+    CHECKS[check](method, 1500 if isinstance(method, LargeStep) and method.inner_steps < 100 else 150)
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1e-12, 1e12, 1e60])

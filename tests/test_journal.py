@@ -28,6 +28,10 @@ METHODS = [
     fewdim.RandomGradient(batch=4),
     fewdim.HeavyBall(),
     fewdim.Accelerated(directions="sphere"),
+    fewdim.Cubic(),
+    fewdim.LargeStep(),
+    fewdim.LargeStep(inner=fewdim.Repeated(fewdim.RandomPursuit(noise=0), times=2, steps=5), inner_steps=2),
+    fewdim.Repeated(fewdim.RandomGradient(), times=2, steps=3),
 ]
 
 

@@ -182,7 +182,6 @@ def test_rows_at_once() -> None:
         ({"options": {"stepp": 1}}, ValueError, "'auto' has no setting 'stepp'; it has memory"),
         ({"method": RandomPursuit(), "options": {"trust": True}}, ValueError, "given as an object"),
         ({"bounds": [(0, 1)]}, NotImplementedError, "bounds"),
-        ({"certify": True}, NotImplementedError, "certify"),
     ],
 )
 def test_bad_input_is_told_before_any_work(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -1,5 +1,7 @@
 """Exact courses of runs, bit for bit; one that changes is named in the changelog under *Trajectories*.
 
+The second-order methods solve eigenvalue problems, which libraries round differently: theirs agree to 1e-9.
+
 `python tests/test_traces.py` writes them anew.
 """
 
@@ -22,6 +24,8 @@ CASES: dict[str, Any] = {
     "random-gradient-noisy": Through(RandomGradient(noise=1e-3), UniformNoise(1e-3)),
 }
 
+ROUNDED = ("large-step", "cubic")
+
 
 def trace(method: Any) -> dict[str, list[str]]:
     """Values and first coordinates of the first 120 points, as hexadecimal numbers."""
@@ -38,7 +42,13 @@ def trace(method: Any) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_trace(name: str) -> None:
-    assert trace(CASES[name]) == json.loads((FOLDER / f"{name}.json").read_text())
+    found, expected = trace(CASES[name]), json.loads((FOLDER / f"{name}.json").read_text())
+    if name not in ROUNDED:
+        assert found == expected
+        return
+    for column in expected:
+        now, then = ([float.fromhex(number) for number in side[column]] for side in (found, expected))
+        assert now == pytest.approx(then, rel=1e-9, abs=1e-9)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """fewdim: minimise black boxes of very many parameters from values alone, at the cost of the dimensions that matter."""
 
 from fewdim import dimension, oracles, problems, theory
+from fewdim.certify import Certificate, certify
 from fewdim.command import CommandError, command
 from fewdim.core import FAILED, Method, Query, State, Steps, Values, run
 from fewdim.dimension import EffectiveDimension, effective_dimension
@@ -12,10 +13,13 @@ from fewdim.methods import (
     Accelerated,
     Auto,
     ConjugateSketch,
+    Cubic,
     HeavyBall,
+    LargeStep,
     QuasiNewton,
     RandomGradient,
     RandomPursuit,
+    Repeated,
     StabilityWarning,
 )
 from fewdim.minimize import minimize, scipy_method
@@ -30,8 +34,10 @@ __all__ = [
     "Accelerated",
     "Along",
     "Auto",
+    "Certificate",
     "CommandError",
     "ConjugateSketch",
+    "Cubic",
     "Direction",
     "EffectiveDimension",
     "EvaluationError",
@@ -39,11 +45,13 @@ __all__ = [
     "History",
     "Journal",
     "JournalError",
+    "LargeStep",
     "Method",
     "QuasiNewton",
     "Query",
     "RandomGradient",
     "RandomPursuit",
+    "Repeated",
     "Session",
     "StabilityWarning",
     "State",
@@ -51,6 +59,7 @@ __all__ = [
     "Values",
     "accumulate",
     "axis",
+    "certify",
     "command",
     "coordinate",
     "dimension",

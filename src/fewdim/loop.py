@@ -257,5 +257,6 @@ class Run:
             nit=session.nit,
             nfail=self.failures,
             noise=self._noise(),
+            bound=float(getattr(session.state, "bound", math.nan)),
             history=self._history(),
         )

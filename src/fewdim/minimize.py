@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from fewdim import evaluate, pools
+from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
 from fewdim.methods import METHODS, fitted
@@ -96,15 +97,19 @@ def minimize(
     journal : path or Journal, optional
         Record every value in this file; running the same line again goes on where the file ends, exactly.  `maxfev`,
         `f_target`, `tol`, `maxtime` and `workers` may change, what is asked may not.
-    bounds, certify
-        Not there yet; they raise NotImplementedError.
+    certify : bool
+        Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
+        evaluations come on top of `maxfev` and are counted in `nfev`.
+    bounds
+        Not there yet; raises NotImplementedError.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         x, fun, success, status, message, nfev (all evaluations: f(x0) and those spent on estimates too), nit, and
         reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted" or "failures"),
-        nfail, noise (the level the method used, nan if it has none), history (best value against evaluations).
+        nfail, noise (the level the method used, nan if it has none), bound (of fun - f*, where a method
+        gives one, else nan), history (best value against evaluations).
         Ctrl-C returns the best so far; any other exception that ends the run carries it as `partial_result`.
 
     >>> import numpy as np
@@ -112,7 +117,7 @@ def minimize(
     >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
     (True, True)
     """
-    _refuse(bounds=bounds, certify=certify or None)
+    _refuse(bounds=bounds)
     _check(maxfev, f_target, maxtime, tol, on_failure)
     if not callable(fun):
         raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
@@ -147,7 +152,8 @@ def minimize(
             run = _run(session, source, {**limits, "keep": recording.keep})
             if bookmark is not None:
                 run.recall(*recording.values(session.nfev), bookmark)
-        return run.result(run.drive())
+        result = run.result(run.drive())
+        return attach(result, run.source, session.state.key, noise) if certify else result
 
 
 def _run(session: Session[Any], source: evaluate.Arrivals, limits: dict[str, Any]) -> Run:

@@ -28,17 +28,17 @@ PROBES, DEPTH = 3, 30  # of Lanczos quadrature with a given product
 
 
 class Source:
-    """Evaluates queries and counts every value; nan and exceptions are missing values."""
+    """Evaluates queries and counts every value; nan and exceptions are missing values.  Points are numbered upwards."""
 
-    def __init__(self, values: evaluate.Evaluator, shape: tuple[int, ...]) -> None:
-        self.values, self.shape, self.nfev = values, shape, 0
+    def __init__(self, values: evaluate.Evaluator, shape: tuple[int, ...], first: int = 0) -> None:
+        self.values, self.shape, self.first, self.nfev = values, shape, first, 0
 
     def drive(self, steps: Steps[T]) -> T:
         """Run a generator to its end."""
         try:
             query = next(steps)
             while True:
-                points = [Point(self.nfev + i, query, i, self.shape) for i in range(len(query))]
+                points = [Point(self.first + self.nfev + i, query, i, self.shape) for i in range(len(query))]
                 told = np.array([v.fun for v in self.values(points)]) if points else np.empty(0)
                 self.nfev += len(points)
                 query = steps.send(told)

@@ -5,10 +5,13 @@ from typing import Any
 from fewdim.methods.accelerated import Accelerated
 from fewdim.methods.auto import Auto
 from fewdim.methods.conjugate_sketch import ConjugateSketch
+from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
+from fewdim.methods.large_step import LargeStep
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
+from fewdim.methods.repeated import Repeated
 
 METHODS: dict[str, type[Any]] = {
     "auto": Auto,
@@ -18,6 +21,8 @@ METHODS: dict[str, type[Any]] = {
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
     "accelerated": Accelerated,
+    "large-step": LargeStep,
+    "cubic": Cubic,
 }
 
 
@@ -31,10 +36,13 @@ __all__ = [
     "Accelerated",
     "Auto",
     "ConjugateSketch",
+    "Cubic",
     "HeavyBall",
+    "LargeStep",
     "QuasiNewton",
     "RandomGradient",
     "RandomPursuit",
+    "Repeated",
     "StabilityWarning",
     "fitted",
 ]

@@ -3,7 +3,8 @@ another.  `Through(method, oracle)` is the method that sees f through the oracle
 """
 
 from fewdim.oracles.noise import AdversarialNoise, GaussianNoise, UniformNoise
+from fewdim.oracles.second_order import SecondOrderModel
 from fewdim.oracles.surrogate import Surrogate
 from fewdim.oracles.through import Oracle, Through
 
-__all__ = ["AdversarialNoise", "GaussianNoise", "Oracle", "Surrogate", "Through", "UniformNoise"]
+__all__ = ["AdversarialNoise", "GaussianNoise", "Oracle", "SecondOrderModel", "Surrogate", "Through", "UniformNoise"]
