@@ -67,10 +67,11 @@ def first_step(x0: Vector) -> float:
 
 
 def pycma(fun: Fun, x0: Vector, budget: int, seed: int) -> None:
-    """Full covariance up to d = 150, diagonal beyond.  From x0 twice: the first point told is x0 itself."""
+    """Full covariance up to d = 150, diagonal beyond."""
     import cma
 
-    off = {"tolfun": 0, "tolfunhist": 0, "tolx": 0, "tolstagnation": 10**9, "tolflatfitness": 10**9, "tolfunrel": 0}
+    off: dict[str, Any] = {"tolfun": 0, "tolfunhist": 0, "tolx": 0, "tolstagnation": 10**9, "tolflatfitness": 10**9}
+    off |= {"tolfunrel": 0, "tolfacupx": 1e300, "tolupsigma": 1e300, "tolxstagnation": False}
     settings = {"verbose": -9, "seed": seed + 1, "maxfevals": budget, "CMA_diagonal": x0.size > 150, **off}
     strategy = cma.CMAEvolutionStrategy(x0, first_step(x0), settings)
     while not strategy.stop():

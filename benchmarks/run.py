@@ -1,6 +1,6 @@
 """Run solvers on problems and keep what comes out, one line of JSON per run; what is there already is not run again.
 
-    python -m benchmarks.run                       # peers and fewdim, everything, three seeds: hours
+    python -m benchmarks.run                       # peers and fewdim, everything, three seeds
     python -m benchmarks.run --set quick           # the part that `make bench` takes
     python -m benchmarks.run --solvers fewdim      # only ours, after a change: the peers' results stay
     python -m benchmarks.run --solvers peers --workers 1
@@ -115,8 +115,8 @@ def version(solver: str) -> str:
     return our_version() if solver == OURS else SOLVERS[solver].version
 
 
-def store(solver: str) -> Path:
-    return RESULTS / ("fewdim.jsonl" if solver == OURS else "peers.jsonl")
+def store(solver: str, folder: Path = RESULTS) -> Path:
+    return folder / ("fewdim.jsonl" if solver == OURS else "peers.jsonl")
 
 
 def load(paths: Iterable[Path]) -> dict[Key, Record]:
@@ -154,9 +154,9 @@ def perform(task: Key, label: str) -> Record:
     return {"solver": solver, "version": label, **run(problem(name), solve, seed)}
 
 
-def append(record: Record) -> None:
-    path = store(record["solver"])
-    path.parent.mkdir(exist_ok=True)
+def append(record: Record, folder: Path = RESULTS) -> None:
+    path = store(record["solver"], folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         file.write(json.dumps(record) + "\n")
 
@@ -164,7 +164,7 @@ def append(record: Record) -> None:
 def compact(path: Path) -> None:
     """One line per key, in order."""
     records = load([path])
-    text = "".join(json.dumps(records[key]) + "\n" for key in sorted(records))
+    text = "".join(json.dumps(records[key], separators=(",", ":")) + "\n" for key in sorted(records))
     path.with_suffix(".new").write_text(text)
     path.with_suffix(".new").replace(path)
 
@@ -186,6 +186,7 @@ def main() -> None:
     parser.add_argument("--problems", default="", help="only those whose name holds this")
     parser.add_argument("--seeds", type=int, default=None)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of results")
     given = parser.parse_args()
     quick = given.set == "quick"
     solvers = chosen(given.solvers) if given.solvers else list(QUICK_SOLVERS if quick else SOLVERS)
@@ -193,16 +194,16 @@ def main() -> None:
         if not SOLVERS[name].installed:
             print(f"{name}: left out, {SOLVERS[name].package} is not installed (pip install 'fewdim[bench]')")
     names = [name for name in (QUICK_PROBLEMS if quick else PROBLEMS) if given.problems in name]
-    files = {store(name) for name in solvers}
+    files = {store(name, given.results) for name in solvers}
     todo = list(tasks(names, solvers, given.seeds or (1 if quick else SEEDS), load(files)))
     labels = {solver: version(solver) for _, solver, _ in todo}
     os.environ["OMP_NUM_THREADS"] = "1"  # before the workers load numpy
     began = time.perf_counter()
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn"), max_tasks_per_child=200) as pool:
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(perform, task, labels[task[1]]) for task in todo]
         for count, future in enumerate(as_completed(futures), 1):
             record = future.result()
-            append(record)
+            append(record, given.results)
             took = record["solver_s"] + record["function_s"]
             head = f"{count}/{len(todo)} {time.perf_counter() - began:6.0f} s  {record['problem']}  {record['solver']}"
             print(f"{head}  {record['seed']}: gap {record['gap']}, {record['status']}, {took:.1f} s", flush=True)
