@@ -15,6 +15,7 @@ The same rules for all:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -118,7 +119,8 @@ def nlopt(name: str) -> Solver:
         optimizer.set_min_objective(lambda x, _: fun(x))
         optimizer.set_initial_step(first_step(x0))
         optimizer.set_maxeval(budget + 1)
-        optimizer.optimize(x0)
+        with contextlib.suppress(library.RoundoffLimited):
+            optimizer.optimize(x0)
 
     return solve
 
@@ -180,7 +182,7 @@ def evotorch(name: str) -> Solver:
 PEERS: dict[str, Peer] = {
     "cma": Peer(pycma, "cma", largest=1000),
     "cmaes SepCMA": Peer(sep_cma, "cmaes", least=1000),
-    "nevergrad NGOpt": Peer(nevergrad("NGOpt"), "nevergrad", largest=100),
+    "nevergrad NGOpt": Peer(nevergrad("NGOpt"), "nevergrad", largest=50),
     "nevergrad TwoPointsDE": Peer(nevergrad("TwoPointsDE"), "nevergrad", largest=20),
     "pypop7 LMCMA": Peer(pypop7("es", "LMCMA"), "pypop7", least=100),
     "pypop7 MMES": Peer(pypop7("es", "MMES"), "pypop7", least=100, largest=10_000),
@@ -196,7 +198,7 @@ PEERS: dict[str, Peer] = {
     "scipy Nelder-Mead": Peer(scipy("Nelder-Mead"), "scipy", largest=20, random=False),
     "scipy COBYQA": Peer(scipy("COBYQA"), "scipy", largest=20, random=False),
     "evotorch XNES": Peer(evotorch("XNES"), "evotorch", largest=50),
-    "evotorch SNES": Peer(evotorch("SNES"), "evotorch", least=40, largest=500),
+    "evotorch SNES": Peer(evotorch("SNES"), "evotorch", least=40, largest=100),
     "SPSA": Peer(spsa, "literature"),
     "random pursuit": Peer(random_pursuit, "literature"),
     "random gradient": Peer(random_gradient, "literature"),

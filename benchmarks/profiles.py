@@ -25,8 +25,9 @@ def draw(records: list[Record], path: Path) -> None:
 
     table = scores.medians(records)
     solvers = sorted({who for _, who in table})
-    colours = {who: plt.get_cmap("tab20")(k % 20) for k, who in enumerate(solvers)}
-    names = {name for name, who in table if who == OURS and problem(name).law == "exact"}
+    styles = {who: {"color": f"C{k % 10}", "ls": ("-", "--", ":")[k // 10], "lw": 1.2} for k, who in enumerate(solvers)}
+    styles[OURS] = {"color": "black", "ls": "-", "lw": 2.2}
+    names = {cell.problem for cell in scores.cells(records) if problem(cell.problem).law == "exact"}
     alphas = np.geomspace(0.05, 150, 120)
     figure, axes = plt.subplots(len(PANELS), len(LEVELS), figsize=(13, 10), sharey=True, layout="constrained")
     for line, (title, (low, high)) in zip(axes, PANELS.items(), strict=True):
@@ -38,8 +39,7 @@ def draw(records: list[Record], path: Path) -> None:
             )
             ranked = sorted(curves, key=lambda who: (who != OURS, -sum(curves[who])))
             for who in ranked[:SHOWN]:
-                style = {"color": "black", "lw": 2.2} if who == OURS else {"color": colours[who], "lw": 1.2}
-                axis.step(alphas, curves[who], where="post", label=who, **style)
+                axis.step(alphas, curves[who], where="post", label=who, **styles[who])
             axis.set(xscale="log", title=f"{title}, gap {level:.0e} ({len(sizes)} problems)", ylim=(0, 1.02))
             if ranked:
                 axis.legend(fontsize=7)

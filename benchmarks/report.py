@@ -178,9 +178,13 @@ def remarks(records: list[Record]) -> str:
             broken[key] = broken.get(key, 0) + 1
     lines = [f"- Ended by the limit on the solver's own time (60 s a run): {', '.join(slow) or 'none'}."]
     lines += [f"- {who}: {n} run(s) ended by `{what}`." for (who, what), n in sorted(broken.items())]
-    absent = sorted(set(PROBLEMS) - {r["problem"] for r in records if r["solver"] == OURS})
-    if absent:
-        lines.append(f"- Not run by us, so not counted here: {', '.join(absent)}.")
+    for who, ran in (
+        ("us", [r for r in records if r["solver"] == OURS]),
+        ("peers", [r for r in records if r["solver"] != OURS]),
+    ):
+        absent = sorted(set(PROBLEMS) - {r["problem"] for r in ran})
+        if absent:
+            lines.append(f"- Not run by {who}, so not counted: {', '.join(absent)}.")
     return "\n".join(lines) + "\n"
 
 

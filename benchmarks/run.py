@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import itertools
 import json
 import os
 import time
@@ -130,15 +131,17 @@ def load(paths: Iterable[Path]) -> dict[Key, Record]:
 
 
 def tasks(problems: Iterable[str], solvers: Iterable[str], seeds: int, done: dict[Key, Record]) -> Iterator[Key]:
-    """What is still to be run."""
+    """What is still to be run, the first seeds of all problems before the others."""
     versions = {name: version(name) for name in solvers if SOLVERS[name].installed}
-    for name in sorted(problems, key=lambda name: problem(name).d):
-        for solver, now in versions.items():
+    names = sorted(problems, key=lambda name: problem(name).d)
+    for seed in range(seeds):
+        for name, (solver, now) in itertools.product(names, versions.items()):
             peer, p = SOLVERS[solver], problem(name)
-            for seed in peer.seeds(p, seeds) if peer.takes(p) else ():
-                old = done.get((name, solver, seed))
-                if old is None or (old["version"], old["budget"]) != (now, p.budget):
-                    yield name, solver, seed
+            if not peer.takes(p) or seed not in peer.seeds(p, seeds):
+                continue
+            old = done.get((name, solver, seed))
+            if old is None or (old["version"], old["budget"]) != (now, p.budget):
+                yield name, solver, seed
 
 
 @cache

@@ -70,7 +70,7 @@ def medians(records: Iterable[Record]) -> dict[tuple[str, str], list[float]]:
 
 
 def cells(records: Iterable[Record], solver: str = OURS) -> list[Cell]:
-    """All cells of the problems on which `solver` ran, against all others."""
+    """All cells of the problems on which both `solver` and some peer ran."""
     kept = list(records)
     table = medians(kept)
     facts = {record["problem"]: (record["d"], record["budget"]) for record in kept}
@@ -79,6 +79,8 @@ def cells(records: Iterable[Record], solver: str = OURS) -> list[Cell]:
         if who != solver:
             continue
         others = {peer: row for (problem, peer), row in table.items() if problem == name and peer not in (solver, OURS)}
+        if not others:
+            continue
         d, budget = facts[name]
         for k, target in enumerate(TARGETS):
             peers = {peer: row[k] for peer, row in others.items()}
