@@ -5,7 +5,8 @@ The same rules for all:
 - Tolerances are switched off or set as low as they go, so that a peer runs until its budget is spent or it cannot go
   on; otherwise settings are the defaults of the package.
 - A peer takes part up to the dimension `largest`: where its own time, not the function's, stays at some ten seconds in
-  a run (dense models and covariances take d^2 numbers and more per step), and where its authors mean it to be.
+  a run (dense models and covariances take d^2 numbers and more per step), and where it is not hopeless: Powell's method
+  and SBPLX, line by line and subspace by subspace, and BFGS without limited memory end where L-BFGS-B is far ahead.
   One made for large scale takes part from the dimension `least` on.  A method of finite differences takes part where
   the budget holds two gradients, 2 (d + 1) <= budget.
 - Finite differences of the default step see nothing in noise.  So in noise and in float32 L-BFGS-B takes part a second
@@ -189,12 +190,12 @@ PEERS: dict[str, Peer] = {
     "pypop7 R1ES": Peer(pypop7("es", "R1ES"), "pypop7", least=10_000, largest=10_000),
     "nlopt NEWUOA": Peer(nlopt("LN_NEWUOA"), "nlopt", largest=160, least=2, random=False),
     "nlopt BOBYQA": Peer(nlopt("LN_BOBYQA"), "nlopt", largest=160, least=2, random=False),
-    "nlopt SBPLX": Peer(nlopt("LN_SBPLX"), "nlopt", largest=1000, random=False),
+    "nlopt SBPLX": Peer(nlopt("LN_SBPLX"), "nlopt", largest=500, random=False),
     "nlopt COBYLA": Peer(nlopt("LN_COBYLA"), "nlopt", largest=20, random=False),
     "scipy L-BFGS-B": Peer(scipy("L-BFGS-B"), "scipy", random=False, differences=True),
     "scipy L-BFGS-B told noise": Peer(told_noise, "scipy", differences=True, exact=False),
-    "scipy BFGS": Peer(scipy("BFGS"), "scipy", largest=1000, random=False, differences=True),
-    "scipy Powell": Peer(scipy("Powell"), "scipy", largest=1000, random=False),
+    "scipy BFGS": Peer(scipy("BFGS"), "scipy", largest=160, random=False, differences=True),
+    "scipy Powell": Peer(scipy("Powell"), "scipy", largest=160, random=False),
     "scipy Nelder-Mead": Peer(scipy("Nelder-Mead"), "scipy", largest=20, random=False),
     "scipy COBYQA": Peer(scipy("COBYQA"), "scipy", largest=20, random=False),
     "evotorch XNES": Peer(evotorch("XNES"), "evotorch", largest=50),
