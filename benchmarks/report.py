@@ -63,7 +63,7 @@ Eigenvalues i^-2, rotated, to a gap of 1e-2.
 {slopes}
 ## Time of the solvers
 
-Median of a solver's own time per evaluation, imports and compilation excluded.
+Median of a solver's own processor time per evaluation, imports and compilation excluded.
 
 {times}
 ## Remarks
@@ -149,7 +149,7 @@ def times(records: list[Record]) -> str:
         line = [solver]
         for low, high in groups.values():
             part = [r for r in records if r["solver"] == solver and low <= r["d"] <= high and r["nfev"]]
-            cost = [1e6 * r["solver_s"] / r["nfev"] for r in part]
+            cost = [1e6 * r["solver_cpu_s"] / r["nfev"] for r in part if "solver_cpu_s" in r]
             line.append(f"{statistics.median(cost):,.0f}" if cost else "")
         body.append(line)
     return rows(("solver, microseconds", *groups), body)
@@ -176,7 +176,7 @@ def remarks(records: list[Record]) -> str:
         if r["status"] not in ("budget", "solved", "stopped", "time"):
             key = (r["solver"], r["status"])
             broken[key] = broken.get(key, 0) + 1
-    lines = [f"- Ended by the limit on the solver's own time (60 s a run): {', '.join(slow) or 'none'}."]
+    lines = [f"- Ended by the limit on the solver's own processor time (60 s a run): {', '.join(slow) or 'none'}."]
     lines += [f"- {who}: {n} run(s) ended by `{what}`." for (who, what), n in sorted(broken.items())]
     for who, ran in (
         ("us", [r for r in records if r["solver"] == OURS]),

@@ -207,7 +207,7 @@ def main() -> None:
         for count, future in enumerate(as_completed(futures), 1):
             record = future.result()
             append(record, given.results)
-            took = record["solver_s"] + record["function_s"]
+            took = record["solver_cpu_s"] + record["function_cpu_s"]
             head = f"{count}/{len(todo)} {time.perf_counter() - began:6.0f} s  {record['problem']}  {record['solver']}"
             print(f"{head}  {record['seed']}: gap {record['gap']}, {record['status']}, {took:.1f} s", flush=True)
     for path in files:

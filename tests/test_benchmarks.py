@@ -87,7 +87,7 @@ def test_float32_is_seen_and_not_judged() -> None:
 
 def test_the_last_target_the_time_and_errors_end_a_run() -> None:
     assert one_run(bowl(), lambda fun, x0, *_: fun(0 * x0), 0)["status"] == "solved"
-    fun = Counted(bowl(), 0, seconds=0.0)
+    fun = Counted(bowl(), 0, seconds=-1.0)
     with pytest.raises(Enough, match="time"):
         fun([1.0, 1.0])
     record = one_run(bowl(), lambda fun, x0, *_: fun(np.ones(3)), 0)
