@@ -94,6 +94,7 @@ def run(
             status = f"{type(error).__name__}: {error}"[:120]
     return {
         "problem": problem.name,
+        "digest": problem.digest,
         "seed": seed,
         "d": problem.d,
         "budget": fun.budget,

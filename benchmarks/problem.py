@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,6 +58,14 @@ class Problem:
     @property
     def budget(self) -> int:
         return min(budget(self.d), self.most or budget(self.d))
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when the function, the start or the minimum does: results of another problem do not count."""
+        away = self.x0 + 0.1 * np.random.default_rng(0).standard_normal(self.d)
+        values = (self.fun(self.x0), self.fun(away), self.minimum, float(abs(self.x0).sum()))
+        text = " ".join(f"{value:.5e}" for value in values)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
     def families(self) -> tuple[str, ...]:

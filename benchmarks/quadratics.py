@@ -55,9 +55,13 @@ class Rotation:
 
 
 def quadratic(name: str, spectrum: Vector, *, rotated: bool, seed: int = 0) -> Problem:
-    """1/2 sum l_i z_i^2 with z = Q (x - x*), from z = (1, .., 1); x* is random, so that zero is nowhere special."""
+    """1/2 sum l_i z_i^2 with z = Q (x - x*), from z_i = +-1 at random; x* is random, so that zero is nowhere special.
+
+    The signs matter: the cosine transform of (1, .., 1) has one entry, and one line search would do.
+    """
     d = spectrum.size
-    solution = np.random.default_rng(100 + seed).standard_normal(d)
+    rng = np.random.default_rng(100 + seed)
+    solution, signs = rng.standard_normal(d), rng.choice([-1.0, 1.0], d)
     turn = Rotation(d, seed) if rotated else None
     values = {np.dtype(t): (spectrum.astype(t), solution.astype(t)) for t in (np.float64, np.float32)}
 
@@ -71,7 +75,7 @@ def quadratic(name: str, spectrum: Vector, *, rotated: bool, seed: int = 0) -> P
             return spectrum * (x - solution)
         return turn.transposed(spectrum * turn(x - solution))
 
-    start = np.ones(d) if turn is None else turn.transposed(np.ones(d))
+    start = signs if turn is None else turn.transposed(signs)
     return Problem(
         name,
         lambda x: float(fun(x)),

@@ -5,9 +5,9 @@
     python -m benchmarks.run --solvers fewdim      # only ours, after a change: the peers' results stay
     python -m benchmarks.run --solvers peers --workers 1
 
-A result is kept under (problem, solver, seed) and counts as there if the version of the solver and the budget are the
-same.  The version of a peer is that of its package; ours is a digest of the code that decides where to evaluate, so
-that comments and docstrings do not ask for a new run.
+A result is kept under (problem, solver, seed) and counts as there if the version of the solver, the problem and the
+budget are the same.  The version of a peer is that of its package; ours is a digest of the code that decides where to
+evaluate, so that comments and docstrings do not ask for a new run.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def tasks(problems: Iterable[str], solvers: Iterable[str], seeds: int, done: dic
             if not peer.takes(p) or seed not in peer.seeds(p, seeds):
                 continue
             old = done.get((name, solver, seed))
-            if old is None or (old["version"], old["budget"]) != (now, p.budget):
+            if old is None or (old["version"], old["budget"], old["digest"]) != (now, p.budget, p.digest):
                 yield name, solver, seed
 
 

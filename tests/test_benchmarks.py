@@ -159,6 +159,17 @@ def test_classics_with_a_minimum_of_zero_have_a_root() -> None:
         assert problem(f"trigonometric-{d}").fun(np.zeros(d)) == 0
 
 
+@pytest.mark.parametrize("name", [name for name in EXACT if name.endswith("rotated") and problem(name).d >= 40])
+def test_no_coordinate_is_special_in_a_rotated_quadratic(name: str) -> None:
+    """A search along one axis must not do: neither the error at the start nor the gradient is concentrated."""
+    p = problem(name)
+    assert p.solution is not None
+    assert p.gradient is not None
+    for v in (p.x0 - p.solution, p.gradient(p.x0)):
+        # of d numbers alike the largest square is about 2 log d / d of the sum; of a few cosines alike, 2 / d each
+        assert (v * v).max() / (v @ v) < 10 * math.log(p.d) / p.d
+
+
 def test_a_noisy_problem_has_a_name_and_the_same_truth() -> None:
     p, q = problem("power-1-100-rotated"), noisy(problem("power-1-100-rotated"), "uniform", 1e-4)
     assert q.name == "power-1-100-rotated/uniform-1e-04"
@@ -204,13 +215,14 @@ def test_results_are_kept_and_not_run_again(tmp_path: Path) -> None:
     assert records["beale-2", "fewdim", 0]["version"] == run.our_version()
 
 
-def test_another_version_or_budget_is_run_again() -> None:
+def test_another_version_problem_or_budget_is_run_again() -> None:
     def todo(**changes: Any) -> list[Any]:
-        record = {"version": run.our_version(), "budget": problem("beale-2").budget, **changes}
+        p = problem("beale-2")
+        record = {"version": run.our_version(), "budget": p.budget, "digest": p.digest, **changes}
         return list(run.tasks(["beale-2"], ["fewdim"], 1, {("beale-2", "fewdim", 0): record}))
 
     assert todo() == []
-    assert todo(version="older") == todo(budget=7) == [("beale-2", "fewdim", 0)]
+    assert todo(version="older") == todo(budget=7) == todo(digest="another") == [("beale-2", "fewdim", 0)]
 
 
 def test_a_later_record_replaces_an_earlier_one(tmp_path: Path) -> None:
