@@ -62,7 +62,7 @@ def _no_pass(s: Any, scales: Any) -> Any:
 
 VARIANTS: dict[str, Variant] = {
     "default": Variant("-"),
-    "memory 1": Variant("memory", fewdim.Auto(memory=1)),
+    "memory 8": Variant("memory", fewdim.Auto(memory=8)),
     "memory 16": Variant("memory", fewdim.Auto(memory=16)),
     "memory 64": Variant("memory", fewdim.Auto(memory=64)),
     "least 4": Variant("m", fewdim.Auto(least=4)),
