@@ -7,6 +7,7 @@ import datetime
 import functools
 import math
 import os
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from fewdim.ledger import FORMAT, Ledger
@@ -47,13 +49,15 @@ class Journal:
         the disk at each query (`benchmarks/journal.py` measures it: milliseconds on most disks against 0.05).
     label : str, optional
         The name of the problem; default the name of the function.  A journal of another problem is refused.
+    notes : mapping, optional
+        JSON to keep beside the run for those who read it, such as the command line; it decides nothing.
     snapshot_limit : int
         States of up to this many bytes are kept at step boundaries, as often as 1 % of the time allows; reopening then
         costs the steps since the last one.  Larger states are found again by replaying all values, which evaluates
         nothing either.
 
-    Reading: `nfev`, `values`, `seconds`, `history`, `best`, `failures`, `description` and `replay()`.  A journal may be
-    read while it is being written.
+    Reading: `nfev`, `values`, `seconds`, `history`, `best`, `failures`, `description`, `notes` and `replay()`.  A
+    journal may be read while it is being written.
 
     >>> import tempfile, numpy as np
     >>> from fewdim import minimize
@@ -71,12 +75,13 @@ class Journal:
         *,
         synchronous: Literal["normal", "full"] = "normal",
         label: str | None = None,
+        notes: Mapping[str, Any] | None = None,
         snapshot_limit: int = SNAPSHOT_LIMIT,
     ) -> None:
         check_choice(self, ("normal", "full"), synchronous=synchronous)
         check_count(self, snapshot_limit=snapshot_limit + 1)
         self.path, self.synchronous, self.label = Path(path), synchronous, label
-        self.snapshot_limit = snapshot_limit
+        self.snapshot_limit, self._notes = snapshot_limit, dict(notes or {})
 
     def __repr__(self) -> str:
         return f"Journal({str(self.path)!r})"
@@ -86,6 +91,12 @@ class Journal:
     def description(self) -> dict[str, Any]:
         """What was run: problem, method, settings, shape, key, version."""
         return self._read()[0]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is kept beside the run: the environment it ran in, and what was given as `notes`."""
+        with self._opened() as (ledger, _, _):
+            return dict(ledger.meta().get("notes", {}))
 
     @property
     def nfev(self) -> int:
@@ -174,7 +185,8 @@ class Journal:
         ledger = Ledger(self.path, write=True, synchronous=self.synchronous)
         in_order = False
         try:
-            recording = Recording(ledger, snapshot_limit=self.snapshot_limit)
+            notes = {"environment": environment(), **self._notes}
+            recording = Recording(ledger, snapshot_limit=self.snapshot_limit, notes=notes)
             in_order = True
             yield recording
         except JournalError:  # it is refused, or cannot be written: leave it as it is
@@ -182,6 +194,13 @@ class Journal:
             raise
         finally:
             ledger.close(in_order)
+
+
+def environment() -> dict[str, Any]:
+    """Where a run takes place, as far as it can matter to its numbers."""
+    system = platform.platform(terse=True)
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
+    return {**versions, "system": system, "processors": os.cpu_count()}
 
 
 def describe(

@@ -178,7 +178,7 @@ class Run:
         self._track(n, low)
         if self.bar is not None:
             self.bar.update(1)
-            if n % 100 == 0:
+            if n % 100 == 0 or n < 100:
                 self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
         if low <= self.f_target:
             return "target"

@@ -1,0 +1,142 @@
+"""What a run's own values tell about slope, curvature and step, found by replaying it; nothing is evaluated.
+
+A random direction u has E u u' = I, so the mean square of slopes along such directions estimates |g|^2 and the mean of
+second differences the trace of the Hessian, whatever the method that asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fewdim.core import Query, Values
+from fewdim.directions import Along, Direction, Vector
+from fewdim.journal import Journal
+
+SMOOTH = 0.8  # weight of the past in the running means
+Curve = tuple[list[int], list[float]]
+Search = dict[int, list[tuple[float, float, Vector]]]  # by identity of a vector: how far, f - f(x), the vector
+
+
+@dataclass
+class Diagnostics:
+    """Curves by name (evaluations and numbers), the steps, the noise level, curvatures along remembered steps."""
+
+    curves: dict[str, Curve] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
+    nit: int = 0
+    noise: float | None = None
+    ritz: list[float] = field(default_factory=list)
+
+    def add(self, name: str, nfev: int, number: float) -> None:
+        """Put a number on a curve; what is not positive and finite has no place on a logarithmic scale."""
+        if math.isfinite(number) and number > 0:
+            counts, numbers = self.curves[name]
+            counts.append(nfev)
+            numbers.append(number)
+
+
+def diagnose(journal: Journal) -> Diagnostics | str:
+    """Replay a journal and look; a sentence where that cannot be done."""
+    values = journal.values
+    try:
+        session = journal.replay(0)
+    except ValueError as error:
+        return f"The run cannot be replayed from its file: {error}"
+    found, trace, power = Diagnostics(), math.nan, math.nan
+    x, f_0 = session.state.x, float(values[0])
+    search: Search = defaultdict(list)
+    while session.nfev < values.size and not session.done:
+        state, query, steps = session.state, session.query, session.nit
+        assert query is not None
+        told = np.full(len(query), math.nan)
+        for point in session.ask(values.size - session.nfev):
+            told[point.index] = values[point.id]
+            session.tell(point.id, values[point.id])
+        f_x = math.nan if query.origin is not state.x else _value(state) if steps else f_0
+        slopes, curvatures = _seen(query, told, f_x, trace)
+        _note(search, query, told, f_x)
+        if curvatures.size:
+            trace = _mean(trace, float(curvatures.mean()))
+            found.add("curvature", session.nfev, trace)
+        if slopes.size:
+            power = _mean(power, float((slopes**2).mean()))
+            found.add("slope", session.nfev, math.sqrt(power))
+        if session.nit > steps:
+            found.add("bend", session.nfev, _bend(search))
+            found.add("step", session.nfev, float(np.linalg.norm(session.state.x - x)))
+            x, search = session.state.x, defaultdict(list)
+    noise = _inner(session.state, "noise")
+    found.nit, found.noise = session.nit, None if noise is None or not math.isfinite(noise) else float(noise)
+    found.ritz = _ritz(_inner(session.state, "memory"))
+    return found
+
+
+def _mean(past: float, now: float) -> float:
+    return now if math.isnan(past) else SMOOTH * past + (1 - SMOOTH) * now
+
+
+def _note(search: Search, query: Query, told: Values, f_x: float) -> None:
+    """Keep the values along vectors that a method holds, such as the direction it searches."""
+    for offset, fun in zip(query.offsets, told, strict=True):
+        if isinstance(offset, Along) and not isinstance(offset.direction, Direction) and math.isfinite(fun + f_x):
+            search[id(offset.direction)].append((offset.scale, float(fun) - f_x, offset.direction))
+
+
+def _bend(search: Search) -> float:
+    """The curvature a unit of length along the vector searched last, by the parabola through two values and f(x)."""
+    for ends in reversed(search.values()):
+        (a, f_a, v), (b, f_b, _) = ends[0], ends[-1]
+        if a != b:
+            return 2 * (f_b / b - f_a / a) / (b - a) / float(np.vdot(v, v))
+    return math.nan
+
+
+def _seen(query: Query, told: Values, f_x: float, trace: float) -> tuple[Values, Values]:
+    """Slopes and curvatures along the random directions of a query."""
+    d = query.origin.size
+    lines: dict[Direction, list[tuple[float, float]]] = defaultdict(list)
+    for offset, fun in zip(query.offsets, told, strict=True):
+        if offset is None and math.isfinite(fun):
+            f_x = float(fun)
+        elif isinstance(offset, Along) and isinstance(offset.direction, Direction) and math.isfinite(fun):
+            lines[offset.direction].append((offset.scale, float(fun)))
+    slopes, curvatures = [], []
+    for u, ends in lines.items():
+        size = math.sqrt(d) if u.law == "axis" else 1.0  # a unit vector is sqrt(d) too short for E u u' = I
+        if len(ends) == 2 and ends[0][0] == -ends[1][0]:
+            (r, one), (_, other) = ends
+            slopes.append(size * (one - other) / (2 * r))
+            if math.isfinite(f_x):
+                curvatures.append(size**2 * (one + other - 2 * f_x) / r**2)
+        elif len(ends) == 1 and math.isfinite(f_x):
+            r, one = ends[0]
+            bend = 0.0 if math.isnan(trace) else trace * r / (2 * size**2)
+            slopes.append(size * ((one - f_x) / r - bend))
+    return np.array(slopes), np.array(curvatures)
+
+
+def _inner(state: Any, name: str) -> Any:
+    """An attribute of a state, or of the state that it holds."""
+    while state is not None:
+        if hasattr(state, name):
+            return getattr(state, name)
+        state = getattr(state, "inner", None)
+    return None
+
+
+def _value(state: Any) -> float:
+    value = _inner(state, "f_x")
+    return math.nan if value is None else float(value)
+
+
+def _ritz(memory: Any) -> list[float]:
+    """Curvatures that the remembered steps span: with S A S' = I they are the inverse eigenvalues of S S'."""
+    if not isinstance(memory, tuple) or not memory:
+        return []
+    S = np.array(memory, dtype=np.float64)
+    sizes = np.linalg.eigvalsh(S @ S.T)
+    return [float(1 / size) for size in sizes if size > 1e-12 * sizes[-1]]
