@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from fewdim.core import Query
 from fewdim.evaluate import Evaluator, Value
+from fewdim.result import Result
 from fewdim.session import Point, Session
 
 log = logging.getLogger("fewdim")
@@ -238,7 +239,7 @@ class Run:
             counts, lows = [*counts, self.session.nfev], [*lows, self.session.lowest]
         return History(np.array(counts), np.array(lows))
 
-    def result(self, reason: str) -> OptimizeResult:
+    def result(self, reason: str) -> Result:
         """The result as of now."""
         session = self.session
         status, success, sentence = REASONS[reason]
@@ -246,7 +247,7 @@ class Run:
         x, fun = (best.x, best.fun) if self.answer is None else self.answer
         if self.failure:
             sentence += f" {self.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
-        return OptimizeResult(
+        return Result(
             x=x,
             fun=fun,
             success=success,

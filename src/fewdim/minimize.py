@@ -105,7 +105,8 @@ def minimize(
         x, fun, success, status, message, nfev (all evaluations: f(x0) and those spent on estimates too), nit, and
         reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted" or "failures"),
         nfail, noise (the level the method used, nan if it has none), history (best value against evaluations).
-        Ctrl-C returns the best so far; any other exception that ends the run carries it as `partial_result`.
+        `result.plot()` draws that.  Ctrl-C returns the best so far; any other exception that ends the run carries it as
+        `partial_result`.
 
     >>> import numpy as np
     >>> result = minimize(lambda x: (x - 1) @ (x - 1), np.zeros(100), f_target=1e-6, rng=0)

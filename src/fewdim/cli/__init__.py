@@ -46,7 +46,8 @@ def _explained(error: Exception) -> tuple[str, int]:
         return usage() + (f" See: {context.command_path} --help" if context is not None else ""), USAGE
     if type(error).__name__ == "Abort":
         return "interrupted before there was a value; nothing is kept.", INTERRUPTED
-    text = re.sub(r"\b\w+\((\w+)=\.\.\.\)", lambda m: "--" + OPTIONS.get(m[1], m[1]), str(error))
+    named = r"\b\w+\((\w+)=\.\.\.\)|^(?=rng|x0)(\w+)"  # minimize(maxfev=...), or an argument that opens the text
+    text = re.sub(named, lambda m: "--" + OPTIONS.get(m[1] or m[2], m[1] or m[2]), str(error))
     if isinstance(error, (ValueError, TypeError, KeyError, NotImplementedError)):
         return text, USAGE if "--" in text else BROKEN
     known = isinstance(error, (OSError, RuntimeError))

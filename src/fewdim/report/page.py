@@ -16,6 +16,7 @@ import numpy as np
 
 from fewdim.journal import Journal
 from fewdim.report.data import CITATION, Data, run_data
+from fewdim.result import wide
 
 ROWS = 24  # of the table behind a chart
 CURVES = {
@@ -80,7 +81,7 @@ class Charts:
         name, numbers = f"chart{len(self.made)}", [list(column) for _, column in columns]
         labels = [label for label, _ in columns]
         ys = [v for column in numbers[1:] for v in column if v is not None]
-        log = {"x": _wide(numbers[0]), "y": _wide(ys)}
+        log = {"x": wide(numbers[0]), "y": wide(ys)}
         made = {"id": name, "x": x, "y": y, "labels": labels, "data": numbers, "log": log, "stepped": stepped}
         self.made.append({**made, "band": band})
         picked: list[int] = np.unique(np.linspace(0, len(numbers[0]) - 1, ROWS).round().astype(int)).tolist()
@@ -236,11 +237,6 @@ def _cell(item: Any) -> str:
 
 def _text(item: Any) -> str:
     return item if isinstance(item, str) else json.dumps(item)
-
-
-def _wide(numbers: Sequence[Any]) -> bool:
-    """Whether numbers are positive and spread so widely that a logarithmic scale shows more."""
-    return bool(numbers) and min(numbers) > 0 and max(numbers) > 20 * min(numbers)
 
 
 def _embedded(data: Data) -> str:
