@@ -29,13 +29,15 @@ def show(
     """What a journal holds: history, failures, best."""
     book = _filled(run)
     about, history, failures = book.description, book.history, book.failures
-    best, seconds = book.best, float(np.nansum(book.seconds))
+    values, seconds = book.values, float(np.nansum(book.seconds))
+    found = int(np.nanargmin(values))
+    best = {"fun": float(values[found]), "nfev": found + 1}
     if json:
         content = {
             **{name: about[name] for name in ("problem", "method", "settings", "shape", "key", "version", "created")},
-            "nfev": book.nfev,
+            "nfev": values.size,
             "seconds": seconds,
-            "best": {"fun": best.fun, "nfev": best.nfev},
+            "best": best,
             "failures": [failure._asdict() for failure in failures],
             "history": {"nfev": history.nfev.tolist(), "fun": history.fun.tolist()},
         }
@@ -43,8 +45,8 @@ def show(
         return
     d = int(np.prod(about["shape"]))
     print(f"{about['problem']}: {about['method']}, d = {d:,}, seed {about['key'][0]}, begun {about['created']}")
-    print(f"{book.nfev:,} evaluations in {seconds:.1f} s of evaluation; {len(failures)} gave no value")
-    print(f"best f = {best.fun!r} at evaluation {best.nfev:,}\n")
+    print(f"{values.size:,} evaluations in {seconds:.1f} s of evaluation; {len(failures)} gave no value")
+    print(f"best f = {best['fun']!r} at evaluation {best['nfev']:,}\n")
     print(f"{'evaluations':>12}  {'best f':>18}")
     for i in np.unique(np.linspace(0, history.nfev.size - 1, rows).round().astype(int)):
         print(f"{history.nfev[i]:>12,}  {history.fun[i]:>18.10g}")

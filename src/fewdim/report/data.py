@@ -41,7 +41,7 @@ Data = dict[str, Any]
 def run_data(journal: Journal) -> Data:
     """All that a report shows of a run."""
     about, notes, values, seconds = journal.description, journal.notes, journal.values, journal.seconds
-    history, best = journal.history, journal.best
+    history, lowest = journal.history, int(np.nanargmin(values))
     picked = thinned(history.nfev)
     clock = np.cumsum(np.nan_to_num(seconds)) / max(1, about["width"])
     found = diagnose(journal)
@@ -60,8 +60,8 @@ def run_data(journal: Journal) -> Data:
         "environment": notes.get("environment", {}),
         "command": notes.get("command"),
         "first": float(values[0]),
-        "best": best.fun,
-        "best_at": best.nfev,
+        "best": float(values[lowest]),
+        "best_at": lowest + 1,
         "nfev": int(values.size),
         "seconds": float(clock[-1]),
         "failures": _failures(journal),

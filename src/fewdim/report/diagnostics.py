@@ -17,6 +17,7 @@ from fewdim.core import Query, Values
 from fewdim.directions import Along, Direction, Vector
 from fewdim.journal import Journal
 
+ROUND_OFF = 1e-12  # of f: smaller second differences are rounding
 SMOOTH = 0.8  # weight of the past in the running means
 Curve = tuple[list[int], list[float]]
 Search = dict[int, list[tuple[float, float, Vector]]]  # by identity of a vector: how far, f - f(x), the vector
@@ -110,8 +111,9 @@ def _seen(query: Query, told: Values, f_x: float, trace: float) -> tuple[Values,
         if len(ends) == 2 and ends[0][0] == -ends[1][0]:
             (r, one), (_, other) = ends
             slopes.append(size * (one - other) / (2 * r))
-            if math.isfinite(f_x):
-                curvatures.append(size**2 * (one + other - 2 * f_x) / r**2)
+            second = one + other - 2 * f_x
+            if abs(second) > ROUND_OFF * abs(f_x):  # false for nan
+                curvatures.append(size**2 * second / r**2)
         elif len(ends) == 1 and math.isfinite(f_x):
             r, one = ends[0]
             bend = 0.0 if math.isnan(trace) else trace * r / (2 * size**2)
