@@ -54,10 +54,8 @@ def test_slope_and_curvature_are_found_from_the_values(tmp_path: Path) -> None:
     start = 100 * np.ones(60)  # far away, so that the gradient changes little in a few steps
     minimize(bowl, start, method=RandomPursuit(noise=0), maxfev=200, rng=0, journal=tmp_path / "run.db")
     series = run_data(Journal(tmp_path / "run.db"))["diagnostics"]["series"]
-    # the variance of u'Au is 2 (|A|_F^2 - sum A_ii^2), 0 for a diagonal A: every second difference is the trace
-    assert series["curvature"]["value"] == pytest.approx(
-        [2 * WEIGHTS.sum()] * len(series["curvature"]["value"]), rel=1e-3
-    )
+    # u'Au is the trace for signs and a diagonal A; two Gaussian directions at the start fade from the running mean
+    assert series["curvature"]["value"][-1] == pytest.approx(2 * WEIGHTS.sum(), rel=1e-3)
     assert len(series["slope"]["value"]) > 30
     assert len(series["step"]["value"]) > 30
 
