@@ -1,6 +1,7 @@
 """What the README shows runs as printed."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+FILES = re.findall(r'```python title="([^"]+)"\n(.*?)```', README, flags=re.DOTALL)
+LINES = "\n".join(re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)).splitlines()
 
 
 def run(code: str) -> str:
@@ -31,6 +34,18 @@ def test_the_snippets_run_one_after_the_other() -> None:
     assert float(best) < 1
     assert dimension.startswith("ED_1 is 3.")  # 2 sum i^-2 = 3.29
     assert resumed == "600 600"
+
+
+def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
+    for name, text in FILES:
+        (tmp_path / name).write_text(text)
+    commands = [line for line in LINES if line.startswith("fewdim ")]
+    assert len(commands) >= 3
+    assert all(line.startswith(("fewdim ", "make ")) for line in LINES)
+    for line in commands:
+        words = [sys.executable, "-m", *shlex.split(line)]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:
