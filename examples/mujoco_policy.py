@@ -2,7 +2,7 @@
 
 Actions are W times the observation, 102 weights; the objective is minus the reward of one rollout of 150 steps from a
 random start, so that no two values at a point agree, and contacts make it jump.  The theory of fewdim is for smooth
-functions: this shows what happens without one.  CMA-ES gets the same number of rollouts.
+functions: this shows what happens without one.  CMA-ES gets the same number of rollouts; each method has three seeds.
 
     python examples/mujoco_policy.py
 """
@@ -10,11 +10,11 @@ functions: this shows what happens without one.  CMA-ES gets the same number of 
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import cma
 import gymnasium
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import fewdim
 
-STEPS, FRESH = 150, 20
+STEPS, FRESH, SEEDS = 150, 20, 3
 Array = NDArray[np.float64]
 
 
@@ -52,15 +52,15 @@ class Robot:
         return float(np.mean(rewards)), float(np.std(rewards) / np.sqrt(FRESH))
 
 
-def run_fewdim(fun: Callable[[Array], float], d: int, maxfev: int, method: str) -> Array:
-    x: Array = fewdim.minimize(fun, np.zeros(d), maxfev=maxfev, rng=0, method=method).x
+def run_fewdim(fun: Callable[[Array], float], d: int, maxfev: int, seed: int, method: str = "auto") -> Array:
+    x: Array = fewdim.minimize(fun, np.zeros(d), maxfev=maxfev, rng=seed, method=method).x
     return x
 
 
-def run_cma(fun: Callable[[Array], float], d: int, maxfev: int, method: str) -> Array:
+def run_cma(fun: Callable[[Array], float], d: int, maxfev: int, seed: int) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        strategy = cma.fmin2(fun, np.zeros(d), 0.1, {"verbose": -9, "seed": 1, "maxfevals": maxfev})[1]
+        strategy = cma.fmin2(fun, np.zeros(d), 0.1, {"verbose": -9, "seed": seed + 1, "maxfevals": maxfev})[1]
     return np.asarray(strategy.result.xfavorite)
 
 
@@ -72,27 +72,28 @@ def main() -> None:
     robot = Robot()
     axes = (picture := Figure(figsize=(6, 4), layout="constrained")).subplots()
     mean, error = robot.reward(np.zeros(robot.d))
-    print(f"{robot.d} weights, {arguments.maxfev:,} rollouts of {STEPS} steps each; reward of {FRESH} fresh rollouts:")
-    print(f"{'at the start':36}{mean:8.1f} +- {error:.1f}")
-    ways: dict[str, tuple[Callable[..., Array], str]] = {
-        "fewdim, default": (run_fewdim, "auto"),
-        "fewdim, random-gradient": (run_fewdim, "random-gradient"),
-        "CMA-ES": (run_cma, ""),
+    told = f"reward of {FRESH} fresh rollouts, {SEEDS} seeds"
+    print(f"{robot.d} weights, {arguments.maxfev:,} rollouts of {STEPS} steps; {told}:")
+    print(f"{'at the start':28}{mean:8.1f} +- {error:4.1f}")
+    ways: dict[str, Callable[..., Array]] = {
+        "fewdim, default": run_fewdim,
+        "fewdim, random-gradient": functools.partial(run_fewdim, method="random-gradient"),
+        "CMA-ES": run_cma,
     }
-    for name, (solve, method) in ways.items():
-        seen: list[float] = []
+    for colour, (name, solve) in enumerate(ways.items()):
+        began, rewards = time.perf_counter(), []
+        for seed in range(SEEDS):
+            seen: list[float] = []
 
-        def noted(w: Array, seen: Any = seen) -> float:
-            seen.append(robot.cost(np.asarray(w)))
-            return float(seen[-1])
+            def noted(w: Array, seen: list[float] = seen) -> float:
+                seen.append(robot.cost(np.asarray(w)))
+                return seen[-1]
 
-        began = time.perf_counter()
-        mean, error = robot.reward(solve(noted, robot.d, arguments.maxfev, method))
-        print(
-            f"{name:36}{mean:8.1f} +- {error:.1f}   {len(seen):,} rollouts, {time.perf_counter() - began:.0f} s",
-            flush=True,
-        )
-        axes.plot(np.convolve(-np.array(seen), np.ones(50) / 50, "valid"), label=name)
+            rewards.append(robot.reward(solve(noted, robot.d, arguments.maxfev, seed)))
+            smooth = np.convolve(-np.array(seen), np.ones(50) / 50, "valid")
+            axes.plot(smooth, color=f"C{colour}", label=name if seed == 0 else None)
+        shown = "".join(f"{mean:8.1f} +- {error:4.1f}" for mean, error in rewards)
+        print(f"{name:28}{shown}   {time.perf_counter() - began:.0f} s", flush=True)
     axes.set(xlabel="rollouts", ylabel="reward, mean of 50 rollouts as they came")
     axes.set_title(f"linear policy for HalfCheetah, {robot.d} weights", fontsize=11)
     axes.legend(frameon=False)

@@ -70,7 +70,7 @@ def main() -> None:
     print(f"mean squared error {journal.values[0]:.6g} dB^2 at the start, {result.fun!r} now")
     print(f"{len(journal.failures)} evaluations failed")
     for failure in journal.failures[-3:]:
-        print(f"  evaluation {failure.nfev}: {failure.message}")
+        print(f"  evaluation {failure.nfev}: {' '.join(failure.message.split())}")
 
 
 if __name__ == "__main__":

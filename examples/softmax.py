@@ -60,7 +60,7 @@ class Softmax:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--maxfev", type=int, default=40_000)
+    parser.add_argument("--maxfev", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("out"))
     arguments = parser.parse_args()
     model = Softmax()

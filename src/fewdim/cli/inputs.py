@@ -56,6 +56,8 @@ def _imported(spec: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         hint = f"run this where {module}.py lies, or give its path" if error.name == module else f"install {error.name}"
         raise WrongInput(f"cannot import {module}: {error}; {hint}.") from error
+    if place.endswith(".py") and not Path(str(found.__file__)).samefile(place):
+        raise WrongInput(f"{place} cannot be imported: {module} is the name of another module; rename the file.")
     try:
         for part in name.split("."):
             found = getattr(found, part)
