@@ -66,10 +66,17 @@ def dimension() -> None:
 
 # ---------------------------------------------------------------------------------------------------- which method when
 def quadratic(decay: float, d: int) -> tuple[Callable[[Array], float], Array]:
-    """A quadratic of eigenvalues i^-decay in rotated coordinates, and where it starts."""
+    """A quadratic of eigenvalues i^-decay, turned by four reflections, and where it starts."""
     eigenvalues = np.arange(1.0, d + 1) ** -decay
-    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((d, d)))[0]
-    return lambda x: 0.5 * float(eigenvalues @ (turn @ x) ** 2), turn.T @ np.ones(d)
+    mirrors = np.random.default_rng(0).standard_normal((4, d))
+    mirrors /= np.linalg.norm(mirrors, axis=1, keepdims=True)
+
+    def turned(x: Array, order: Array) -> Array:
+        for v in order:
+            x = x - 2 * (v @ x) * v
+        return x
+
+    return lambda x: 0.5 * float(eigenvalues @ turned(x, mirrors) ** 2), turned(np.ones(d), mirrors[::-1])
 
 
 def logistic(d: int) -> tuple[Callable[[Array], float], Array]:
