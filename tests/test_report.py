@@ -97,6 +97,28 @@ def test_a_method_of_ones_own_has_a_report_without_replay(tmp_path: Path) -> Non
     assert embedded(page)["run"]["nfev"] == 100
 
 
+def test_a_run_that_replays_otherwise_shows_no_diagnostics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Journal(tmp_path / "run.db")
+    minimize(bowl, np.zeros(60), method="random-pursuit", maxfev=100, rng=0, journal=book)
+    monkeypatch.setattr("fewdim.methods.random_pursuit.LAWS", {"signs": fewdim.gaussian})
+    assert "replay asks for another point" in run_data(book)["diagnostics"]["missing"]
+
+
+def test_replaying_can_be_watched(tmp_path: Path) -> None:
+    book = Journal(tmp_path / "run.db")
+    minimize(bowl, np.zeros(60), maxfev=150, rng=0, journal=book)
+    seen: list[float] = []
+
+    def watch(state: Any, query: fewdim.Query, values: Any, session: Any) -> None:
+        for i, value in enumerate(values):
+            if not np.isnan(value):
+                assert bowl(query.point(i)) == value
+                seen.append(value)
+
+    book.replay(watch=watch)
+    assert seen == book.values.tolist()
+
+
 def test_the_forecast_is_a_band(tmp_path: Path) -> None:
     found = fewdim.effective_dimension(bowl, np.zeros(60), rng=0)
     book = Journal(tmp_path / "run.db", notes={"dimension": dimension_data(found)})

@@ -135,10 +135,13 @@ class Journal:
             raise JournalError(f"journal {self.path} holds no value yet.")
         return self.replay(int(np.nanargmin(values)) + 1).best
 
-    def replay(self, nfev: int | None = None, *, method: Any = None) -> Session[Any]:
+    def replay(
+        self, nfev: int | None = None, *, method: Any = None, watch: Callable[..., None] | None = None
+    ) -> Session[Any]:
         """The session after the first `nfev` evaluations (default all), told from the file; nothing is evaluated.
 
-        `method` is needed for methods of one's own, whose settings a file does not bring back.
+        `method` is needed for methods of one's own, whose settings a file does not bring back.  `watch(state, query,
+        values, session)` is called after each query, from the first one on, with the state that asked it.
         """
         with self._opened() as (ledger, description, rows):
             if not description:
@@ -150,15 +153,18 @@ class Journal:
             x0 = ledger.vector(0).reshape(description["shape"])
             solver = _rebuilt(description) if method is None else method
             session: Session[Any] = Session(solver, x0, rng=description["key"][0])
-            if found := restored(ledger, session, nfev):
+            if watch is None and (found := restored(ledger, session, nfev)):
                 session = found[0]
         while session.nfev < nfev:
-            points = session.ask(nfev - session.nfev)
-            check = mark(points[0].query)
+            state, points = session.state, session.ask(nfev - session.nfev)
+            check, values = mark(points[0].query), np.full(len(points[0].query), math.nan)
             for point in points:
                 if told[point.id].mark != check:
                     raise JournalError(f"journal {self.path}: replay asks for another point at evaluation {point.id}.")
+                values[point.index] = told[point.id].fun
                 session.tell(point.id, told[point.id].fun)
+            if watch is not None:
+                watch(state, points[0].query, values, session)
         return session
 
     def _read(self) -> tuple[dict[str, Any], list[Row]]:

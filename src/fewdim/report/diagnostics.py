@@ -16,6 +16,8 @@ import numpy as np
 from fewdim.core import Query, Values
 from fewdim.directions import Along, Direction, Vector
 from fewdim.journal import Journal
+from fewdim.rows import JournalError
+from fewdim.session import Session
 
 ROUND_OFF = 1e-12  # of f: smaller second differences are rounding
 SMOOTH = 0.8  # weight of the past in the running means
@@ -42,38 +44,40 @@ class Diagnostics:
 
 def diagnose(journal: Journal) -> Diagnostics | str:
     """Replay a journal and look; a sentence where that cannot be done."""
-    values = journal.values
+    watcher = Watcher()
     try:
-        session = journal.replay(0)
-    except ValueError as error:
+        session = journal.replay(watch=watcher)
+    except (ValueError, JournalError) as error:
         return f"The run cannot be replayed from its file: {error}"
-    found, trace, power = Diagnostics(), math.nan, math.nan
-    x, f_0 = session.state.x, float(values[0])
-    search: Search = defaultdict(list)
-    while session.nfev < values.size and not session.done:
-        state, query, steps = session.state, session.query, session.nit
-        assert query is not None
-        told = np.full(len(query), math.nan)
-        for point in session.ask(values.size - session.nfev):
-            told[point.index] = values[point.id]
-            session.tell(point.id, values[point.id])
-        f_x = math.nan if query.origin is not state.x else _value(state) if steps else f_0
-        slopes, curvatures = _seen(query, told, f_x, trace)
-        _note(search, query, told, f_x)
-        if curvatures.size:
-            trace = _mean(trace, float(curvatures.mean()))
-            found.add("curvature", session.nfev, trace)
-        if slopes.size:
-            power = _mean(power, float((slopes**2).mean()))
-            found.add("slope", session.nfev, math.sqrt(power))
-        if session.nit > steps:
-            found.add("bend", session.nfev, _bend(search))
-            found.add("step", session.nfev, float(np.linalg.norm(session.state.x - x)))
-            x, search = session.state.x, defaultdict(list)
-    noise = _inner(session.state, "noise")
+    found, noise = watcher.found, _inner(session.state, "noise")
     found.nit, found.noise = session.nit, None if noise is None or not math.isfinite(noise) else float(noise)
     found.ritz = _ritz(_inner(session.state, "memory"))
     return found
+
+
+class Watcher:
+    """Looks at each query of a run as it is replayed."""
+
+    def __init__(self) -> None:
+        self.found, self.trace, self.power = Diagnostics(), math.nan, math.nan
+        self.search: Search = defaultdict(list)
+        self.steps = 0
+
+    def __call__(self, state: Any, query: Query, values: Values, session: Session[Any]) -> None:
+        found, nfev = self.found, session.nfev
+        f_x = math.nan if query.origin is not state.x else _value(state) if self.steps else session.first
+        slopes, curvatures = _seen(query, values, f_x, self.trace)
+        _note(self.search, query, values, f_x)
+        if curvatures.size:
+            self.trace = _mean(self.trace, float(curvatures.mean()))
+            found.add("curvature", nfev, self.trace)
+        if slopes.size:
+            self.power = _mean(self.power, float((slopes**2).mean()))
+            found.add("slope", nfev, math.sqrt(self.power))
+        if session.nit > self.steps:
+            found.add("bend", nfev, _bend(self.search))
+            found.add("step", nfev, float(np.linalg.norm(session.state.x - state.x)))
+            self.search, self.steps = defaultdict(list), session.nit
 
 
 def _mean(past: float, now: float) -> float:
