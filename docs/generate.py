@@ -35,7 +35,7 @@ EXAMPLES = {  # name: script, arguments, what it needs beyond the repository
     "water_Net6": ("water_network.py", ["--network", "Net6"], ["epanet", "wntr", "cma"]),
     "softmax": ("softmax.py", [], ["mlxtend"]),
     "tanh_network": ("tanh_network.py", [], ["mlxtend"]),
-    "ngspice_ladder": ("ngspice_ladder.py", ["--journal", "ladder.db"], ["ngspice"]),
+    "ngspice_ladder": ("ngspice_ladder.py", ["--journal", "run.db", "--figure", "out/ladder.png"], ["ngspice"]),
     "mujoco_policy": ("mujoco_policy.py", [], ["mujoco", "gymnasium", "cma"]),
 }
 

@@ -1,4 +1,4 @@
-"""The examples run, in small; those whose packages are missing are skipped.  Quickstart, demo and ngspice have theirs."""
+"""The examples run, in small; those whose packages are missing are skipped.  Quickstart and ngspice have theirs."""
 
 from __future__ import annotations
 
