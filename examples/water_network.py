@@ -37,7 +37,7 @@ DEMANDS = (1.0, 1.5)
 class Network:
     """A network of the wntr package, opened in EPANET: heads at its junctions as a function of its roughnesses."""
 
-    def __init__(self, name: str, scratch: str) -> None:
+    def __init__(self, name: str, scratch: str, seed: int) -> None:
         wntr = find_spec("wntr")
         if wntr is None or wntr.submodule_search_locations is None:
             raise SystemExit("the networks come with wntr: pip install 'fewdim[epanet]'")
@@ -54,7 +54,7 @@ class Network:
         self.roughness = np.array([en.getlinkvalue(self.project, i, en.ROUGHNESS) for i in self.pipes])
         en.openH(self.project)
         self.d = len(self.pipes)
-        self.measured = self.heads(0.3 * np.random.default_rng(0).standard_normal(self.d))
+        self.measured = self.heads(0.3 * np.random.default_rng(seed).standard_normal(self.d))
 
     def heads(self, x: Array) -> Array:
         for pipe, roughness in zip(self.pipes, (self.roughness * np.exp(x)).tolist(), strict=True):
@@ -78,8 +78,8 @@ class Reached(Exception):  # noqa: N818
 class Counted:
     """A function that notes its best value after each evaluation and stops whoever calls it in time."""
 
-    def __init__(self, fun: Callable[[Array], float], target: float, maxfev: int) -> None:
-        self.fun, self.target, self.maxfev, self.best = fun, target, maxfev, [np.inf]
+    def __init__(self, fun: Callable[[Array], float], target: float, maxfev: int, seed: int) -> None:
+        self.fun, self.target, self.maxfev, self.seed, self.best = fun, target, maxfev, seed, [np.inf]
 
     def __call__(self, x: Array) -> float:
         if self.best[-1] <= self.target or len(self.best) > self.maxfev:
@@ -95,7 +95,7 @@ class Counted:
 
 
 def run_fewdim(fun: Counted, d: int) -> None:
-    fewdim.minimize(fun, np.zeros(d), maxfev=fun.maxfev, f_target=fun.target, rng=0, on_failure="raise")
+    fewdim.minimize(fun, np.zeros(d), maxfev=fun.maxfev, f_target=fun.target, rng=fun.seed, on_failure="raise")
 
 
 def run_lbfgs(fun: Counted, d: int) -> None:
@@ -106,7 +106,7 @@ def run_lbfgs(fun: Counted, d: int) -> None:
 def run_cma(fun: Counted, d: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = {"CMA_diagonal": True, "verbose": -9, "seed": 1, "maxfevals": fun.maxfev}
+        options = {"CMA_diagonal": True, "verbose": -9, "seed": fun.seed + 1, "maxfevals": fun.maxfev}
         cma.fmin2(fun, np.zeros(d), 0.1, options)
 
 
@@ -114,18 +114,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--network", choices=("ky4", "Net6"), default="ky4")
     parser.add_argument("--maxfev", type=int, default=None, help="of each method; default 13 d (ky4) or 1.25 d (Net6)")
+    parser.add_argument("--seed", type=int, default=0, help="of the unknown roughnesses and of the methods")
     parser.add_argument("--out", type=Path, default=Path("out"))
     arguments = parser.parse_args()
     solvers = {"fewdim": run_fewdim, "L-BFGS-B, forward differences": run_lbfgs, "CMA-ES, diagonal": run_cma}
     with tempfile.TemporaryDirectory() as scratch:
-        network = Network(arguments.network, scratch)
+        network = Network(arguments.network, scratch, arguments.seed)
         first = network.error(np.zeros(network.d))
         maxfev = arguments.maxfev or int({"ky4": 13, "Net6": 1.25}[arguments.network] * network.d)
         print(f"{arguments.network}: {network.d:,} pipes, {len(network.junctions):,} junctions; f(x0) = {first:.4g}")
         print(f"{'evaluations to a share of f(x0)':34}" + "".join(f"{t:>10g}" for t in TARGETS) + "   seconds")
         runs = {}
         for name, solve in solvers.items():
-            runs[name] = counted = Counted(network.error, TARGETS[-1] * first, maxfev)
+            runs[name] = counted = Counted(network.error, TARGETS[-1] * first, maxfev, arguments.seed)
             began = time.perf_counter()
             with contextlib.suppress(Reached, fewdim.EvaluationError):
                 solve(counted, network.d)
