@@ -59,6 +59,17 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", link, markdown)
 
 
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The one script that the theme would fetch from elsewhere is ours, too."""
+    up = "../" * page.file.dest_uri.count("/")
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{up}javascripts/iframe-worker-1.0.4-shim.js")
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """The same for pages without a source, such as 404.html."""
+    return output_content.replace("https://unpkg.com/iframe-worker/shim", "/javascripts/iframe-worker-1.0.4-shim.js")
+
+
 def _names(files: Files) -> set[str]:
     return {file.src_uri for file in files}
 
