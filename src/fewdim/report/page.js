@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const { charts } = JSON.parse(document.getElementById("data").textContent);
-  const LIGHT = { ink: "#000000", rule: "#999999", line: "#0b5fa5", band: "rgba(178,98,0,0.22)" };
+  const LIGHT = { ink: "#000000", rule: "#cfd6dd", line: "#0b5fa5", band: "rgba(178,98,0,0.22)" };
   const plots = [];
 
   const colours = () => {
