@@ -28,33 +28,35 @@ import fewdim
 ROOT = Path(__file__).parents[1]
 HERE = ROOT / "docs" / "generated"
 Array = NDArray[np.float64]
-EXAMPLES = {  # name: script, arguments, what it needs beyond the repository
-    "quickstart": ("quickstart.py", [], []),
-    "demo": ("demo.py", [], ["mlxtend"]),
-    "water_ky4": ("water_network.py", [], ["epanet", "wntr", "cma"]),
-    "water_Net6": ("water_network.py", ["--network", "Net6"], ["epanet", "wntr", "cma"]),
-    "softmax": ("softmax.py", [], ["mlxtend"]),
-    "tanh_network": ("tanh_network.py", [], ["mlxtend"]),
-    "ngspice_ladder": ("ngspice_ladder.py", ["--journal", "run.db", "--figure", "out/ladder.png"], ["ngspice"]),
-    "mujoco_policy": ("mujoco_policy.py", [], ["mujoco", "gymnasium", "cma"]),
+EXAMPLES: dict[str, tuple[str, list[str], list[str]]] = {  # name: script, arguments of its runs, what it needs
+    "quickstart": ("quickstart.py", [""], []),
+    "demo": ("demo.py", [""], ["mlxtend"]),
+    "water_ky4": ("water_network.py", ["", "--seed 1", "--seed 2"], ["epanet", "wntr", "cma"]),
+    "water_Net6": ("water_network.py", ["--network Net6"], ["epanet", "wntr", "cma"]),
+    "softmax": ("softmax.py", [""], ["mlxtend"]),
+    "tanh_network": ("tanh_network.py", [""], ["mlxtend"]),
+    "ngspice_ladder": ("ngspice_ladder.py", ["--journal run.db --figure out/ladder.png"], ["ngspice"]),
+    "mujoco_policy": ("mujoco_policy.py", [""], ["mujoco", "gymnasium", "cma"]),
 }
 
 
 def example(name: str) -> None:
-    """Run an example in a folder of its own; keep what it prints and draws."""
-    script, arguments, needs = EXAMPLES[name]
+    """Run an example in a folder of its own; keep what it prints, and what it draws the first time."""
+    script, runs, needs = EXAMPLES[name]
     missing = [need for need in needs if find_spec(need) is None and shutil.which(need) is None]
     if missing:
         print(f"  left as it is: {', '.join(missing)} is not installed")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(ROOT / "examples" / script), *arguments]
-        env = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True)
-        lines = [line for line in done.stdout.splitlines() if not line.startswith("Figure:")]
-        (HERE / f"{name}.txt").write_text("\n".join(lines) + "\n")
-        for picture in Path(folder).glob("out/*.png"):
-            shutil.copy(picture, HERE / f"{name}.png")
+    printed = []
+    for n, arguments in enumerate(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, str(ROOT / "examples" / script), *arguments.split()]
+            env = {**os.environ, "OMP_NUM_THREADS": "1"}
+            done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True)
+            printed.append("".join(f"{line}\n" for line in done.stdout.splitlines() if not line.startswith("Figure:")))
+            for picture in Path(folder).glob("out/*.png") if n == 0 else ():
+                shutil.copy(picture, HERE / f"{name}.png")
+    (HERE / f"{name}.txt").write_text("\n".join(printed))
 
 
 def dimension() -> None:
