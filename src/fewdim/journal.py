@@ -204,7 +204,7 @@ class Journal:
 
 def environment() -> dict[str, Any]:
     """Where a run takes place, as far as it can matter to its numbers."""
-    system = platform.platform(terse=True)
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
     versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
     return {**versions, "system": system, "processors": os.cpu_count()}
 
