@@ -92,6 +92,12 @@ def test_help_names_the_units_and_the_exit_codes() -> None:
         assert name in whole
 
 
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ending(capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: fewdim")
+
+
 # ----------------------------------------------------------------------------------------------------------- minimize
 def test_minimize_is_minimize(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("problem.py:bowl", "--x0", "zeros:4x5", "--maxfev", "200", "--seed", "3", "--method", "random-gradient")

@@ -20,7 +20,7 @@ OPTIONS = {"f_target": "target", "rng": "seed", "options": "set"}  # where an op
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    words = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
     try:
         from fewdim.cli.app import app
     except ModuleNotFoundError as error:

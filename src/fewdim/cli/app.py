@@ -22,7 +22,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    no_args_is_help=True,
     context_settings=PLAIN,
 )
 JOBS: tuple[Callable[..., None], ...] = (

@@ -219,7 +219,9 @@ def _pairs(caption: str, items: Iterable[tuple[str, Any]]) -> str:
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "") -> str:
     """A table; numbers to ten digits, nothing where there is none."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    rows = list(rows)
+    kinds = [' class="number"' if rows and _is_number(rows[0][i]) else "" for i in range(len(heads))]
+    head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(heads, kinds, strict=True))
     body = "".join("<tr>" + "".join(_cell(item) for item in row) + "</tr>" for row in rows)
     small = f" <small>({escape(note)})</small>" if note else ""
     return (
@@ -229,8 +231,12 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], not
     )
 
 
+def _is_number(item: Any) -> bool:
+    return isinstance(item, (int, float)) and not isinstance(item, bool)
+
+
 def _cell(item: Any) -> str:
-    if isinstance(item, (int, float)) and not isinstance(item, bool):
+    if _is_number(item):
         return f'<td class="number">{f"{item:,}" if isinstance(item, int) else f"{item:.10g}"}</td>'
     return f"<td>{'' if item is None else escape(str(item))}</td>"
 
