@@ -6,7 +6,7 @@ import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,26 @@ def test_dark_and_print(page: Driver) -> None:
     paper = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
     assert paper.startswith(b"%PDF")
     assert page.get_log("browser") == []
+
+
+FUNCTIONS: dict[str, Callable[[Any], float]] = {
+    "constant": lambda x: 3.0,
+    "zero": lambda x: 0.0,
+    "negative": lambda x: float(x @ x) - 1e9,
+    "huge": lambda x: 1e100 * float(x @ x),
+}
+
+
+@pytest.mark.parametrize("maxfev", [1, 2, 60])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_odd_runs_have_pages_too(browser: Driver, tmp_path: Path, name: str, maxfev: int) -> None:
+    book = Journal(tmp_path / "run.db")
+    minimize(FUNCTIONS[name], np.ones(10), maxfev=maxfev, rng=0, journal=book)
+    write_report(book, tmp_path / "run.html")
+    browser.get_log("browser")
+    browser.get((tmp_path / "run.html").as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.querySelectorAll('.chart canvas').length") >= 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

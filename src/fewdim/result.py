@@ -17,6 +17,9 @@ WIDE = 20  # positive numbers that spread by more than this factor go on a logar
 class Result(OptimizeResult):  # type: ignore[misc]
     """An `OptimizeResult` that can be drawn."""
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), "plot"]  # scipy lists the entries only
+
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the best value against evaluations, as in the HTML report; returns matplotlib's axes.
 
