@@ -138,7 +138,7 @@ def test_external_programs_and_workers(place: Path) -> None:
     assert result["fun"] < 0.5 * result["first"]
     module = fewdim_command(
         *("minimize", "problem:bowl", "--x0", "zeros:10", "--maxfev", "60", "--seed", "0", "--workers", "2"),
-        *("--target", "1e-30"),
+        *("--target", "-1"),
         cwd=place,
     )
     assert module.returncode == 1, module.stderr  # the target is out of reach
@@ -149,7 +149,7 @@ def test_external_programs_and_workers(place: Path) -> None:
     [
         (("problem:bowl", "--x0", "zeros:9", "--target", "1e-3"), 0),
         (("problem:bowl", "--x0", "zeros:9", "--maxfev", "20"), 0),
-        (("problem:bowl", "--x0", "zeros:9", "--maxfev", "20", "--target", "1e-30"), 1),
+        (("problem:bowl", "--x0", "zeros:9", "--maxfev", "20", "--target", "-1"), 1),
         (("problem:fragile", "--x0", "zeros:9"), 3),
         (("problem:wrong", "--x0", "zeros:9"), 4),
     ],

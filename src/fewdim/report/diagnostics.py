@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,18 +85,25 @@ def _mean(past: float, now: float) -> float:
     return now if math.isnan(past) else SMOOTH * past + (1 - SMOOTH) * now
 
 
+def _along(query: Query, told: Values) -> Iterator[tuple[Along, float]]:
+    """The values of a query along directions, as far as there are any away from the origin."""
+    for offset, fun in zip(query.offsets, told, strict=True):
+        if isinstance(offset, Along) and offset.scale and math.isfinite(fun):
+            yield offset, float(fun)
+
+
 def _note(search: Search, query: Query, told: Values, f_x: float) -> None:
     """Keep the values along vectors that a method holds, such as the direction it searches."""
-    for offset, fun in zip(query.offsets, told, strict=True):
-        if isinstance(offset, Along) and not isinstance(offset.direction, Direction) and math.isfinite(fun + f_x):
-            search[id(offset.direction)].append((offset.scale, float(fun) - f_x, offset.direction))
+    for offset, fun in _along(query, told):
+        if not isinstance(offset.direction, Direction) and math.isfinite(f_x):
+            search[id(offset.direction)].append((offset.scale, fun - f_x, offset.direction))
 
 
 def _bend(search: Search) -> float:
     """The curvature a unit of length along the vector searched last, by the parabola through two values and f(x)."""
     for ends in reversed(search.values()):
         (a, f_a, v), (b, f_b, _) = ends[0], ends[-1]
-        if a != b:
+        if a != b and v.any():
             return 2 * (f_b / b - f_a / a) / (b - a) / float(np.vdot(v, v))
     return math.nan
 
@@ -105,10 +113,10 @@ def _seen(query: Query, told: Values, f_x: float, trace: float) -> tuple[Values,
     d = query.origin.size
     lines: dict[Direction, list[tuple[float, float]]] = defaultdict(list)
     for offset, fun in zip(query.offsets, told, strict=True):
-        if offset is None and math.isfinite(fun):
-            f_x = float(fun)
-        elif isinstance(offset, Along) and isinstance(offset.direction, Direction) and math.isfinite(fun):
-            lines[offset.direction].append((offset.scale, float(fun)))
+        f_x = float(fun) if offset is None and math.isfinite(fun) else f_x
+    for along, value in _along(query, told):
+        if isinstance(along.direction, Direction):
+            lines[along.direction].append((along.scale, value))
     slopes, curvatures = [], []
     for u, ends in lines.items():
         size = math.sqrt(d) if u.law == "axis" else 1.0  # a unit vector is sqrt(d) too short for E u u' = I
