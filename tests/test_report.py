@@ -146,7 +146,7 @@ def test_notes_decide_nothing(tmp_path: Path) -> None:
 
 def test_result_plot_draws_the_history() -> None:
     pytest.importorskip("matplotlib")
-    result = minimize(bowl, np.zeros(60), method="random-pursuit", maxfev=500, rng=0)
+    result = minimize(bowl, np.zeros(60), method="random-pursuit", maxfev=2000, rng=0)
     axes = result.plot()
     line = axes.get_lines()[0]
     assert np.array_equal(line.get_xdata(), result.history.nfev)

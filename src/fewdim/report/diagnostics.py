@@ -21,7 +21,8 @@ from fewdim.rows import JournalError
 from fewdim.session import Session
 
 ROUND_OFF = 1e-12  # of f: smaller second differences are rounding
-SMOOTH = 0.8  # weight of the past in the running means
+SMOOTH = 0.8  # weight of the past in the running means, for each number that is new
+ENOUGH = 8  # numbers that are a mean by themselves
 Curve = tuple[list[int], list[float]]
 Search = dict[int, list[tuple[float, float, Vector]]]  # by identity of a vector: how far, f - f(x), the vector
 
@@ -70,10 +71,10 @@ class Watcher:
         slopes, curvatures = _seen(query, values, f_x, self.trace)
         _note(self.search, query, values, f_x)
         if curvatures.size:
-            self.trace = _mean(self.trace, float(curvatures.mean()))
+            self.trace = _mean(self.trace, curvatures)
             found.add("curvature", nfev, self.trace)
         if slopes.size:
-            self.power = _mean(self.power, float((slopes**2).mean()))
+            self.power = _mean(self.power, slopes**2)
             found.add("slope", nfev, math.sqrt(self.power))
         if session.nit > self.steps:
             found.add("bend", nfev, _bend(self.search))
@@ -81,8 +82,10 @@ class Watcher:
             self.search, self.steps = defaultdict(list), session.nit
 
 
-def _mean(past: float, now: float) -> float:
-    return now if math.isnan(past) else SMOOTH * past + (1 - SMOOTH) * now
+def _mean(past: float, now: Values) -> float:
+    """A running mean that the past has the less weight in the more there is now, and none from ENOUGH on."""
+    weight = 0.0 if math.isnan(past) or now.size >= ENOUGH else SMOOTH**now.size
+    return (weight * past if weight else 0.0) + (1 - weight) * float(now.mean())
 
 
 def _along(query: Query, told: Values) -> Iterator[tuple[Along, float]]:

@@ -11,13 +11,13 @@
 
   const short = (v) => (v == null ? "" : v === 0 || (Math.abs(v) >= 0.01 && Math.abs(v) < 1e6) ? String(+v.toPrecision(6)) : v.toExponential(2).replace(/\.?0+e/, "e"));
 
-  // powers of ten, and 2 and 5 between them where there are few
-  const decades = (_, splits) => {
-    const few = Math.log10(splits.at(-1) / splits[0]) < 2.5;
-    return splits.map((v) => {
-      const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9));
-      return lead === 1 || (few && (lead === 2 || lead === 5)) ? v : null;
-    });
+  // marks of a logarithmic axis: powers of ten, as many as have room, with 2 and 5 between them where there are few
+  const marks = (_, __, low, high) => {
+    const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+    const stride = Math.max(1, Math.ceil((last - first) / 8)), leads = last - first < 3 ? [1, 2, 5] : [1];
+    const all = [];
+    for (let e = first; e <= last; e += stride) leads.forEach((lead) => all.push(lead * 10 ** e));
+    return all.filter((v) => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9));
   };
 
   // the forecast: at each level of f, the evaluations between low and high
@@ -44,7 +44,7 @@
     const axis = (label, side) => ({
       label, stroke: palette.ink, grid: { stroke: palette.rule, width: 0.5 }, ticks: { stroke: palette.rule },
       values: (_, splits) => splits.map(short), size: side === "y" ? 78 : 44, font: "12px system-ui, sans-serif",
-      labelFont: "12px system-ui, sans-serif", ...(chart.log[side] ? { filter: decades } : {}),
+      labelFont: "12px system-ui, sans-serif", ...(chart.log[side] ? { splits: marks, filter: (_, splits) => splits } : {}),
     });
     const far = chart.band ? Math.max(...chart.band.rows.map((row) => row.high)) : 0;
     const scale = (side) => ({
