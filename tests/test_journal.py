@@ -91,7 +91,7 @@ def test_reopening_replays_from_the_snapshot(tmp_path: Path, monkeypatch: pytest
     clock = iter(range(10**9))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))  # snapshots always have time
     monkeypatch.setattr("fewdim.recording.SHARE", 2.0)
-    minimize(Counted(), X0, rng=5, maxfev=300, journal=tmp_path / "run.db")
+    minimize(Counted(), X0, method="random-pursuit", rng=5, maxfev=300, tol=0, journal=tmp_path / "run.db")
     steps: list[int] = []
     step = fewdim.RandomPursuit.step
 
@@ -100,7 +100,7 @@ def test_reopening_replays_from_the_snapshot(tmp_path: Path, monkeypatch: pytest
         return step(self, state)
 
     monkeypatch.setattr(fewdim.RandomPursuit, "step", counted)
-    result = minimize(Counted(), X0, rng=5, maxfev=303, journal=tmp_path / "run.db")
+    result = minimize(Counted(), X0, method="random-pursuit", rng=5, maxfev=303, tol=0, journal=tmp_path / "run.db")
     assert result.nfev == 303
     assert len(steps) <= 4  # of about a hundred
 

@@ -77,15 +77,16 @@ def test_a_pooled_run_goes_on_without_the_pool(tmp_path: Path) -> None:
         whole = minimize(bowl, X0, rng=2, maxfev=150, workers=executor)
         minimize(bowl, X0, rng=2, maxfev=80, workers=executor, journal=tmp_path / "run.db")
     same(minimize(bowl, X0, rng=2, maxfev=150, journal=tmp_path / "run.db"), whole)
-    assert Journal(tmp_path / "run.db").description["settings"]["least"] == 16
+    assert Journal(tmp_path / "run.db").description["settings"]["width"] == 16
 
 
 def test_methods_take_the_width() -> None:
     assert RandomGradient().fit(64).batch == 63  # with f(x) a query of 64
     assert RandomGradient(batch=5).fit(64).batch == 5
     assert fewdim.methods.fitted(RandomPursuit(), 64) == RandomPursuit()
-    assert fewdim.Auto().fit(64) == fewdim.Auto(least=64)
-    assert fewdim.ConjugateSketch().fit(4) == fewdim.ConjugateSketch()
+    assert fewdim.Auto().fit(64) == fewdim.Auto(least=128, width=64)
+    assert fewdim.ConjugateSketch().fit(4) == fewdim.ConjugateSketch(width=4)
+    assert fewdim.ConjugateSketch().fit(1) == fewdim.ConjugateSketch()
     same(
         minimize(bowl, X0, method=RandomGradient(), rng=1, maxfev=90),
         minimize(bowl, X0, method=RandomGradient(batch=1), rng=1, maxfev=90),

@@ -12,12 +12,17 @@ from fewdim.lines import insisted
 Floats = NDArray[np.float64]
 
 
-def central(x: Vector, f_x: float, h: Floats, otherwise: Floats) -> Steps[tuple[Floats, Floats]]:
-    """Slopes and curvatures along the axes, 2d values; where one side is missing the other one and `otherwise`."""
+def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tuple[Floats, Floats]]:
+    """Slopes and curvatures along the axes, 2d values.
+
+    Where one side is missing the other one does, with the curvature that is known or, if none is, a middling one.
+    """
     values = yield from insisted(Query(x, (*along_axes(h), *along_axes(-h))))
     ahead, behind = values[: x.size], values[x.size :]
     c = (ahead + behind - 2 * f_x) / h**2
-    c = np.where(np.isnan(c), otherwise, c)
+    seen = np.abs(c[~np.isnan(c)])
+    middling = float(np.median(seen)) if seen.size else 0.0
+    c = np.where(np.isnan(c), middling if known is None else known, c)
     one_sided = np.where(np.isnan(behind), (ahead - f_x) / h - 0.5 * h * c, (f_x - behind) / h + 0.5 * h * c)
     g = np.where(np.isnan(ahead + behind), one_sided, (ahead - behind) / (2 * h))
     return np.where(np.isnan(g), 0.0, g), c

@@ -144,6 +144,12 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     return Resolution(0.0, max(ROUND_OFF, level / size if size else 0.0))
 
 
+def noise_here(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
+    """`noise_level` at a point chosen for its low value f_x: measured afresh, since that was lucky if there is noise."""
+    again = yield from value(x)
+    return (yield from noise_level(x, f_x if math.isnan(again) else again, key))
+
+
 class Scales(NamedTuple):
     """What a method has to know before its first step: f(x) and its resolution, tr A, L, the radii allowed."""
 

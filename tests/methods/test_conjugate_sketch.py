@@ -75,7 +75,7 @@ def test_a_full_sketch_is_conjugate_gradients() -> None:
 def test_one_direction_without_memory_is_random_pursuit() -> None:
     """The same decrease along the same direction: s^2 / (2c), to the 3 % at which the search stops."""
     problem = quadratic(power_law(30, 1), rotate=3)
-    method = ConjugateSketch(sketch=1, memory=0, noise=0)
+    method = ConjugateSketch(sketch=1, memory=0, noise=0, directions="signs")
     for before, after in itertools.pairwise(states(method, problem.fun, problem.x0, 30)[1:]):
         u = signs((*before.key, before.k, 1, 0)).array(30)
         h = 1e-4
@@ -161,7 +161,7 @@ def test_fewer_evaluations_than_random_pursuit(decay: float, limit: float) -> No
     [
         ({"memory": -1}, r"ConjugateSketch\(memory=...\) must be a number of at least 0; got -1"),
         ({"sketch": 0}, r"ConjugateSketch\(sketch=...\) must be an integer of at least 1; got 0"),
-        ({"directions": "axis"}, r"ConjugateSketch\(directions=...\) must be one of 'signs', 'gaussian', 'sphere'"),
+        ({"directions": "axis"}, r"ConjugateSketch\(directions=...\) must be one of 'orthogonal', 'signs', 'gaussian', 'sphere'"),
         ({"memory_limit": 0}, r"ConjugateSketch\(memory_limit=...\) must be an integer of at least 1; got 0"),
     ],
 )

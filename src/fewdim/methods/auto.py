@@ -14,14 +14,15 @@ from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState
 from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import noise_level
+from fewdim.scales import noise_here
 
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 TRIAL = 4  # times d values, after which a full gradient is tried
-FEW = 200  # dimensions in which a full gradient may come first; in more, after d values
+FEW = 200  # dimensions in which a full gradient may come first; in more, after 2d values
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
+GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 LONG = 60  # values that a sketch is given on trial
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
@@ -56,6 +57,7 @@ class AutoState:
     key: Key
     k: int = 0
     nfev: int = 0  # values asked so far
+    first: float = math.nan  # f_x after the first step
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | None = None
     last: RandomGradientState | RandomPursuitState | None = None  # of the engine that the run ends with
@@ -94,14 +96,18 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`; after 4d values one step of
-    `QuasiNewton` is tried (2d values, d the next time), and if it lowered f by 0.7 of what the sketch does with as
-    many values it stays in charge; if not, it is tried again when the values have grown 4-fold.  It also takes over
-    when a sketched step has come to cost as much as a gradient.  Where values are noisy and two decreases in a row are
-    below 10 noise levels, `RandomGradient` with central differences takes over for good: its steps average.  The noise
-    is measured again when an engine gives up and, under `RandomGradient`, each time the values have doubled.  Where
-    values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
-    run if none of 100 does.  `explain(state)`, and so `result.message`, says who took over when and why.
+    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`, whose first look at f tells the effective
+    rank of the Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do, and
+    `QuasiNewton` takes over, at once up to d = 200, after 2d values above.  Otherwise one step of `QuasiNewton` is tried
+    after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch does with d values; if
+    not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is compared with 60 values of
+    the sketch in the same way.  It also takes over when a sketched step has come to cost as much as a gradient.
+
+    Where values are noisy and two decreases in a row are below 10 noise levels, `RandomGradient` with central
+    differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
+    `RandomGradient`, each time the values have doubled.  Where values are exact and both engines give up,
+    `RandomPursuit` looks whether a direction still goes down, and ends the run if none of 100 does.  `explain(state)`,
+    and so `result.message`, says who took over when and why.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -173,7 +179,7 @@ class Auto:
             s = replace(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
         s = replace(s, sketch=inner) if s.engine == "sketch" else replace(s, newton=inner)
-        s = replace(s, noise=inner.noise)
+        s = replace(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
         s = replace(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
@@ -191,7 +197,7 @@ class Auto:
         d = s.x.size
         if s.engine == "sketch":
             assert s.sketch is not None
-            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW or s.nfev >= d):
+            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW or s.nfev >= 2 * d):
                 return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
             n = len(s.sketch.memory)
             if n and max(self.least, 2 * n) + n + 3 >= d + 2:
@@ -245,7 +251,7 @@ class Auto:
         gradient = s.last
         if self.noise != "auto" or s.nfev < 2 * s.heard or gradient is None or gradient.scales is None:
             return s
-        counted: Any = _Counted(noise_level(s.x, gradient.f_x, (*s.key, s.k, 4)))
+        counted: Any = _Counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
         resolution = yield from counted
         s = replace(s, nfev=s.nfev + counted.count, heard=s.nfev)
         if not resolution.noise > 0 or 0.5 < resolution.noise / s.noise < 2:
@@ -256,10 +262,10 @@ class Auto:
     def _stuck(self, s: AutoState) -> Steps[AutoState]:
         """Is it noise that has come up?  If not, the other engine once, then random pursuit."""
         if self.noise == "auto":
-            counted: Any = _Counted(noise_level(s.x, s.inner.f_x, (*s.key, s.k, 4)))
+            counted: Any = _Counted(noise_here(s.x, s.inner.f_x, (*s.key, s.k, 4)))
             resolution = yield from counted
             s = replace(s, nfev=s.nfev + counted.count)
-            if resolution.noise > 0:
+            if resolution.noise > GRAIN * (s.first - s.inner.f_x):
                 return self._in_noise(replace(s, noise=resolution.noise))
         if [why for _, _, why, _ in s.story].count("stuck") < 2:
             return (yield from self._switched(replace(s, rate=math.nan, trial_at=math.inf), "stuck"))

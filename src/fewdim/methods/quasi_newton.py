@@ -13,7 +13,7 @@ from fewdim.directions import Key, Vector, perturb
 from fewdim.gradients import Floats, central, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, curvature, measure, noise_level
+from fewdim.scales import Measured, Scales, curvature, measure, noise_here
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
@@ -178,7 +178,7 @@ class QuasiNewton:
 
 def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
     """Measure the noise that was taken for round-off so far; if there is some, the trace of the Hessian as well."""
-    resolution = yield from noise_level(s.x, s.f_x, (*s.key, s.k, 1))
+    resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 1))
     scales = scales._replace(resolution=resolution)
     if resolution.noise > 0:
         found = yield from curvature(s.x, s.f_x, resolution, (*s.key, s.k, 2), pairs=2)
@@ -271,7 +271,7 @@ def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
     for _ in range(8):
         radius = scales.reach.clip(radius)
         h = representable(s.x, np.full(s.x.size, radius))
-        g, c = yield from central(s.x, s.f_x, h, np.zeros(s.x.size))
+        g, c = yield from central(s.x, s.f_x, h, None)
         seen = float(np.abs(c).max()) * radius**2 >= 0.1 * visible(scales.resolution, s.f_x)
         if seen or known or radius >= scales.reach.high:
             break
