@@ -144,4 +144,8 @@ def test_settings_are_checked_by_name() -> None:
         LargeStep(epsilon=1e-3)
     with pytest.raises(ValueError, match=r"LargeStep\(inner=...\) must be one of"):
         LargeStep(inner=3)
+    with pytest.raises(ValueError, match=r"LargeStep\(inner=...\) must be one of .* or a method; got <class"):
+        LargeStep(inner=HeavyBall)
+    with pytest.raises(ValueError, match=r"LargeStep\(sigma=...\) must be a positive number; got 'a'"):
+        LargeStep(sigma="a")  # type: ignore[arg-type]
     assert "HeavyBall" in repr(LargeStep(inner=HeavyBall()))
