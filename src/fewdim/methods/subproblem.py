@@ -64,12 +64,16 @@ class Local:
         return np.asarray(v * np.sign(v[np.argmax(np.abs(v))]))
 
     def cubic(self, M: float) -> Trial:
-        """The global minimiser of the cubic model, the hard case included."""
+        """The global minimiser of the cubic model, the hard case included; no step and no drop where it overflows."""
         w, b = self.eigenvalues, self.vectors.T @ (self.basis @ self.near.g)
-        z, shift, hard = cubic_minimiser(w, b, M)
-        length = float(np.linalg.norm(z))
-        drop = -float(b @ z + 0.5 * w @ z**2) - M / 6 * length**3
-        return self._trial(z, shift, drop, hard)
+        try:
+            with np.errstate(over="raise", invalid="raise"):
+                z, shift, hard = cubic_minimiser(w, b, M)
+                length = float(np.linalg.norm(z))
+                drop = -float(b @ z + 0.5 * w @ z**2) - M / 6 * length**3
+                return self._trial(z, shift, drop, hard)
+        except ArithmeticError:  # f falls without bound, and the steps have grown with it
+            return Trial(np.zeros(self.x.size), math.inf, math.inf, math.nan, math.inf)
 
     def shifted(self, shift: float) -> Trial | None:
         """The minimiser of the shifted model; None when it is unbounded below."""
