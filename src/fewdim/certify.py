@@ -16,7 +16,7 @@ from fewdim.core import Query, Steps
 from fewdim.dimension.estimate import Source, counted
 from fewdim.directions import Key, Vector
 from fewdim.lines import Resolution, insisted
-from fewdim.methods.settings import check_noise, check_positive
+from fewdim.methods.settings import check_noise, check_positive, is_number
 from fewdim.oracles.second_order import difference_radius
 from fewdim.scales import curvature, noise_level
 from fewdim.session import as_vector, root_key
@@ -24,7 +24,7 @@ from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketche
 
 Verdict = Literal["second-order stationary", "negative curvature", "not stationary", "below noise"]
 EPSILON, DELTA = 1e-4, 1e-2
-SLOPES = 40  # of the sketch that tells a large gradient cheaply
+SLOPES = 20  # of the sketch that tells a large gradient cheaply
 CHECKS = 12  # values that check the smallest eigenvalue
 
 
@@ -101,12 +101,14 @@ def certify(
     """
     check_positive("certify", epsilon=epsilon, delta=delta)
     check_noise("certify", noise)
-    if maxfev is not None and maxfev < 100:
-        raise ValueError(f"certify(maxfev=...) must be at least 100; got {maxfev!r}.")
-    origin = as_vector(x)
+    if not callable(fun):
+        raise TypeError(f"certify(fun=...) must be callable; got {fun!r}.")
+    if maxfev is not None and not (is_number(maxfev) and float(maxfev).is_integer() and maxfev >= 100):
+        raise ValueError(f"certify(maxfev=...) must be an integer of at least 100; got {maxfev!r}.")
+    origin = as_vector(x, "certify(x=...)")
     steps = certificate(origin, root_key(rng), epsilon, delta, noise, maxfev)
     with pools.pool(fun, (), workers, None, vectorized, False) as team:
-        source = Source(evaluate.in_order(team), np.shape(x))
+        source = Source(evaluate.in_order(team), np.shape(x), most=math.inf if maxfev is None else maxfev)
         found = source.drive(steps)
     direction = None if found.direction is None else found.direction.reshape(np.shape(x))
     return replace(found, nfev=source.nfev, direction=direction)
@@ -115,7 +117,7 @@ def certify(
 def attach(
     result: OptimizeResult, source: evaluate.Evaluator, key: Key, noise: float | Literal["auto"]
 ) -> OptimizeResult:
-    """The result of a run with the `certificate` of its x (None after a run that was broken off), counted in `nfev`.
+    """The result of a run with the `certificate` of its x, counted in `nfev`; None where either was broken off.
 
     Their numbers lie below 0 and depend on where the run ended, so that a journal can tell them from the run's own.
     """
@@ -124,11 +126,19 @@ def attach(
         return result
     level = result.noise if noise == "auto" and result.noise >= 0 else noise
     drawn = Source(source, result.x.shape, first=-(result.nfev + 1) * 2**24)
-    steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None)
-    found = drawn.drive(steps)
-    direction = None if found.direction is None else found.direction.reshape(result.x.shape)
-    result.certificate = replace(found, nfev=drawn.nfev, direction=direction)
-    result.nfev += drawn.nfev
+    steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None, result.fun)
+    result.certificate = None
+    try:
+        found = drawn.drive(steps)
+        direction = None if found.direction is None else found.direction.reshape(result.x.shape)
+        result.certificate = replace(found, nfev=drawn.nfev, direction=direction)
+    except KeyboardInterrupt:
+        return result
+    except BaseException as error:
+        error.partial_result = result  # type: ignore[attr-defined]
+        raise
+    finally:
+        result.nfev += drawn.nfev
     return result
 
 
@@ -136,17 +146,17 @@ UNKNOWN = Found(math.nan, math.nan, math.nan)
 
 
 def certificate(
-    x: Vector, key: Key, epsilon: float, delta: float, noise: float | str, maxfev: int | None
+    x: Vector, key: Key, epsilon: float, delta: float, noise: float | str, maxfev: int | None, known: float = math.nan
 ) -> Steps[Certificate]:
-    """The whole of `certify`, as one generator."""
-    (f_x, resolution, bend), used = yield from counted(_scales(x, key, noise))
+    """The whole of `certify`, as one generator; `known` is f(x), where it is."""
+    (f_x, resolution, bend), used = yield from counted(_scales(x, known, key, noise))
     d, level = x.size, resolution.at(f_x)
     radius = difference_radius(x, level, bend)
     left = math.inf if maxfev is None else maxfev - used
     bound = _Bounds(epsilon, delta, resolution.noise)
     if d > SMALL:
-        sketch = yield from sketched_norm(x, f_x, radius, level, (*key, 2), min(SLOPES, d))
-        left -= 2 * SLOPES
+        sketch = yield from sketched_norm(x, radius, level, (*key, 2), SLOPES)
+        left -= 4 * SLOPES
         if sketch.estimate - sketch.below > epsilon:
             return bound.certificate(sketch, UNKNOWN, None)
         if left < 4 * d + 4 * (d + 1) + CHECKS:
@@ -162,9 +172,10 @@ def certificate(
     return bound.certificate(gradient, lowest, local.direction())
 
 
-def _scales(x: Vector, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
+def _scales(x: Vector, f_x: float, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
     """f(x), how far values can be trusted, and the size of second derivatives along the axes."""
-    f_x = float((yield from insisted(Query(x)))[0])
+    if math.isnan(f_x):
+        f_x = float((yield from insisted(Query(x)))[0])
     if math.isnan(f_x):
         raise ValueError("certify(x=...) must be a point where fun has a value; there is none.")
     if isinstance(noise, str):
