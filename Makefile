@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types tests test-long overhead reproduce clean
+.PHONY: demo test lint types tests test-long overhead reproduce bench bench-full ablations clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -27,6 +27,18 @@ reproduce: .venv/demo  ## the paper's claims: tables, figures and verdicts into 
 	@set -e; for script in reproduce/claim_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script; done
 	$(BIN)/python reproduce/table.py
 
+bench: .venv/bench  ## ten minutes: a part of the benchmark against the peers, from scratch, into out/bench
+	rm -rf out/bench
+	$(BIN)/python -W ignore -m benchmarks.run --set quick --results out/bench
+	$(BIN)/python -m benchmarks.report --results out/bench --page out/bench/README.md
+
+bench-full: .venv/bench  ## all of it: runs what benchmarks/results lacks, writes benchmarks/README.md
+	$(BIN)/python -W ignore -m benchmarks.run
+	$(BIN)/python -m benchmarks.report
+
+ablations: .venv/bench  ## the default with one part changed, writes benchmarks/ablations.md
+	$(BIN)/python -m benchmarks.ablations
+
 overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(BIN)/python benchmarks/overhead.py
 
@@ -34,7 +46,7 @@ overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(PYTHON) -c 'import sys; sys.exit("fewdim needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 
-.venv/demo .venv/dev .venv/dask .venv/ray: .venv/%: .venv/bin/python pyproject.toml constraints.txt
+.venv/demo .venv/dev .venv/bench .venv/dask .venv/ray: .venv/%: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

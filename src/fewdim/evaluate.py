@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fewdim.directions import Vector
+from fewdim.directions import Key, Vector
 from fewdim.session import Point, as_number
 
 UNSHARED = 2  # references to an array that only its owner and `getrefcount` hold
@@ -67,6 +68,26 @@ def in_order(arrivals: Arrivals) -> Evaluator:
     return evaluate
 
 
+class Keyed:
+    """A function with randomness of its own: it is handed the key of the query, and draws from that."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+
+    def __call__(self, x: Vector, *args: Any, key: Key) -> Any:
+        return self.fun(x, *args, key=key)
+
+
+def keyed(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, marked if it has a parameter named key."""
+    try:
+        parameter = inspect.signature(getattr(fun, "wrapped", fun)).parameters.get("key")
+    except (TypeError, ValueError):  # a built-in without a signature
+        return fun
+    named = parameter is not None and parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return Keyed(fun) if named else fun
+
+
 def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -> Evaluator:
     """Call fun(x, *args) for one point after another.
 
@@ -81,16 +102,16 @@ def serial(fun: Callable[..., Any], args: tuple[Any, ...], reuse_buffer: bool) -
             if buffer is not None and not reuse_buffer and getrefcount(buffer) > UNSHARED:
                 buffer = None  # fun kept it, or a view of it: it is theirs now
             buffer = point.query.point(point.index, buffer)
-            yield called(fun, buffer.reshape(point.shape), args)
+            yield called(fun, buffer.reshape(point.shape), args, point.key)
 
     return evaluate
 
 
-def called(fun: Callable[..., Any], x: Vector, args: tuple[Any, ...]) -> Value:
+def called(fun: Callable[..., Any], x: Vector, args: tuple[Any, ...], key: Key = ()) -> Value:
     """fun(x, *args) as a value; a failed evaluation is missing data, anything else than an Exception propagates."""
     start = time.perf_counter()
     try:
-        returned = fun(x, *args)
+        returned = fun(x, *args, key=key) if isinstance(fun, Keyed) else fun(x, *args)
     except Exception as error:
         return Value(math.nan, f"{type(error).__name__}: {error}", error, time.perf_counter() - start)
     return _checked(returned, time.perf_counter() - start)
@@ -109,7 +130,8 @@ def vectorised(fun: Callable[..., Any], args: tuple[Any, ...]) -> Evaluator:
                 point.query.point(point.index, row)
             rows_in = X.reshape(len(block), *points[0].shape)
             try:
-                returned = fun(rows_in, *args)
+                key = {"key": points[0].key} if isinstance(fun, Keyed) else {}
+                returned = fun(rows_in, *args, **key)
             except Exception as error:
                 if len(block) == 1:
                     yield Value(math.nan, f"{type(error).__name__}: {error}", error)

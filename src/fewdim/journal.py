@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewdim.box import Box
 from fewdim.ledger import FORMAT, Ledger
 from fewdim.loop import History
 from fewdim.methods import METHODS
@@ -122,7 +123,9 @@ class Journal:
         values = self.values
         if values.size == 0:
             raise JournalError(f"journal {self.path} holds no value yet.")
-        return self.replay(int(np.nanargmin(values)) + 1).best
+        best = self.replay(int(np.nanargmin(values)) + 1).best
+        bounds = self.description.get("bounds")
+        return best if bounds is None else best._replace(x=Box.read(bounds, best.x.shape).inside(best.x))
 
     def replay(self, nfev: int | None = None, *, method: Any = None) -> Session[Any]:
         """The session after the first `nfev` evaluations (default all), told from the file; nothing is evaluated.
@@ -185,7 +188,12 @@ class Journal:
 
 
 def describe(
-    journal: Journal, fun: Callable[..., Any], args: tuple[Any, ...], session: Session[Any], width: int
+    journal: Journal,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    session: Session[Any],
+    width: int,
+    box: Box | None = None,
 ) -> dict[str, Any]:
     """What identifies a run, as JSON."""
     from fewdim import __version__  # the package is complete by now
@@ -201,6 +209,7 @@ def describe(
         "shape": list(session.shape),
         "dtype": x.dtype.name,
         "x0": _checksum(x),
+        "bounds": None if box is None else box.data,
         "key": list(session.state.key),
         "width": width,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

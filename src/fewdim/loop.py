@@ -76,11 +76,13 @@ class Run:
         bar: bool,
         together: bool = False,
         keep: Callable[[Session[Any], Bookmark], None] | None = None,
+        inside: Callable[[Any], Any] | None = None,
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
         self.together = together  # the values of a query come at once: those after a target are there and count, too
         self.keep = keep  # called at each step boundary
+        self.inside = inside  # from the variables of the method to those of the user
         wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
         self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", mininterval=wait, dynamic_ncols=True) if bar else None
         self.counts: list[int] = []
@@ -226,7 +228,9 @@ class Run:
         if not level > 0 or session.nfev >= self.maxfev:
             return
         # not one of the session's evaluations, whose numbers go on from nfev if the run is extended: numbered below 0
-        (value,) = self.source([Point(-1 - session.nfev, Query(session.state.x), 0, session.shape)])
+        (value,) = self.source(
+            [Point(-1 - session.nfev, Query(session.state.x), 0, session.shape, (*session.state.key, session.nfev))]
+        )
         self.confirmed = 1
         fun = self._noted(value)
         if fun <= session.lowest + 8 * level:
@@ -244,6 +248,10 @@ class Run:
         status, success, sentence = REASONS[reason]
         best = session.best
         x, fun = (best.x, best.fun) if self.answer is None else self.answer
+        x = x if self.inside is None else self.inside(x)
+        explain = getattr(session.method, "explain", None)
+        if explain is not None:
+            sentence += f" It was {explain(session.state)}."
         if self.failure:
             sentence += f" {self.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
         return OptimizeResult(

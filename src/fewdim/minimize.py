@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from fewdim import evaluate, pools
+from fewdim.box import Box, Boxed
 from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
@@ -52,7 +53,9 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        Gets an array of the shape and kind of x0, its own to keep, and returns a number.
+        Gets an array of the shape and kind of x0, its own to keep, and returns a number.  If it has a parameter named
+        `key`, it gets a tuple of integers there, the same for all points of a query and another for the next: seed your
+        simulation with it (`np.random.default_rng(key)`) and differences do not see the noise they have in common.
     x0 : array_like
         The starting point, any shape; float32 stays float32, integers become float64.  f(x0) must be finite.
     args : tuple
@@ -100,8 +103,9 @@ def minimize(
     certify : bool
         Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
         evaluations come on top of `maxfev` and are counted in `nfev`.
-    bounds
-        Not there yet; raises NotImplementedError.
+    bounds : Bounds or sequence of pairs, optional
+        As in scipy.  Methods work on variables y with x = x(y) smooth and inside the bounds (`fewdim.box`), so all of
+        them can; fun never sees a point outside.  A start on a bound is moved inside by 1e-3 of half the width.
 
     Returns
     -------
@@ -117,10 +121,14 @@ def minimize(
     >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
     (True, True)
     """
-    _refuse(bounds=bounds)
     _check(maxfev, f_target, maxtime, tol, on_failure)
     if not callable(fun):
         raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
+    box = None if bounds is None else Box.of(bounds, x0)
+    if box is not None and certify:
+        raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
+    seen = fun if box is None else Boxed(fun, box, vectorized)
+    start = x0 if box is None else box.free(x0)
     settings = dict(options or {})
     reuse_buffer = bool(settings.pop("reuse_buffer", False))
     arguments = args if isinstance(args, tuple) else (args,)
@@ -133,20 +141,21 @@ def minimize(
         "raising": on_failure == "raise",
         "bar": progress,
         "together": vectorized,
+        "inside": None if box is None else box.inside,
     }
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
         recording = None if book is None else stack.enter_context(book.recording())
-        pool = stack.enter_context(pools.pool(fun, arguments, workers, timeout, vectorized, reuse_buffer))
+        pool = stack.enter_context(pools.pool(seen, arguments, workers, timeout, vectorized, reuse_buffer))
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
         solver = fitted(_method(method, settings, noise), width)
-        session: Session[Any] = Session(solver, x0, rng=key)
+        session: Session[Any] = Session(solver, start, rng=key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
         else:
-            recording.begin(describe(book, fun, arguments, session, width), session.state.x)
+            recording.begin(describe(book, fun, arguments, session, width, box), session.state.x)
             session, bookmark = recording.resume(session)
             source = recording.around(pool, raising=on_failure == "raise")
             run = _run(session, source, {**limits, "keep": recording.keep})
@@ -239,12 +248,6 @@ def _check(
         raise ValueError(f"minimize(tol=...) must be at least 0; got {tol!r}.")
     if on_failure not in ("missing", "raise"):
         raise ValueError(f"minimize(on_failure=...) must be 'missing' or 'raise'; got {on_failure!r}.")
-
-
-def _refuse(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise NotImplementedError(f"minimize({name}=...) is not implemented yet; got {value!r}.")
 
 
 def _reporter(callback: Callable[..., Any] | None) -> Callable[[OptimizeResult], None] | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from fewdim.core import Offset, Query
-from fewdim.directions import Vector
+from fewdim.directions import Key, Vector
 from fewdim.evaluate import Value, called
 from fewdim.session import Point
 
@@ -32,6 +32,7 @@ class Parcel(NamedTuple):
     base: Vector | None
     shape: tuple[int, ...]
     offsets: tuple[Offset, ...]
+    key: Key
 
 
 class Lacking(NamedTuple):
@@ -75,6 +76,7 @@ class Sender:
             self.base if base else None,
             points[0].shape,
             offsets,
+            points[0].key,
         )
 
 
@@ -110,7 +112,7 @@ def serve(parcel: Parcel) -> Answer:
     while len(_held) > HELD:
         _held.pop(next(iter(_held)), None)
     query = Query(held.base, parcel.offsets)
-    answer = here(held.fun, held.args, [Point(i, query, i, parcel.shape) for i in range(len(query))])
+    answer = here(held.fun, held.args, [Point(i, query, i, parcel.shape, parcel.key) for i in range(len(query))])
     if isinstance(answer, list):  # an exception may not survive the journey; its text does
         answer = [value._replace(error=None) for value in answer]
     return answer
@@ -119,7 +121,7 @@ def serve(parcel: Parcel) -> Answer:
 def here(fun: Callable[..., Any], args: tuple[Any, ...], points: list[Point]) -> list[Value] | Unfit:
     """Evaluate points where fun is at hand."""
     try:
-        return [called(fun, point.x, args) for point in points]
+        return [called(fun, point.x, args, point.key) for point in points]
     except TypeError as error:  # not one of fun's own, which are failures
         return Unfit(str(error))
 

@@ -14,7 +14,7 @@ from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
 from fewdim.core import Query
-from fewdim.evaluate import Alone, Value, serial, vectorised
+from fewdim.evaluate import Alone, Value, keyed, serial, vectorised
 from fewdim.parcels import Answer, Lacking, Parcel, Sender, Unfit, here, lost, serve
 from fewdim.session import Point
 from fewdim.workers import Workers
@@ -40,6 +40,7 @@ def pool(
     reuse_buffer: bool,
 ) -> Iterator[Pool]:
     """What `workers` stands for; what was started for it is ended with it."""
+    fun = keyed(fun)
     _check(workers, timeout, vectorized)
     if workers is None:
         yield Alone(vectorised(fun, args) if vectorized else serial(fun, args, reuse_buffer))

@@ -25,12 +25,15 @@ from fewdim.directions import Key, Vector
 
 
 class Point:
-    """A point to evaluate: tell its `id` with the value of f at `x`.  `x` is made afresh each time it is read."""
+    """A point to evaluate: tell its `id` with the value of f at `x`.  `x` is made afresh each time it is read.
 
-    __slots__ = ("id", "index", "query", "shape")
+    `key` is a tuple of integers that all points of a query share: the seed of f's own randomness, where it has some.
+    """
 
-    def __init__(self, id: int, query: Query, index: int, shape: tuple[int, ...]) -> None:
-        self.id, self.query, self.index, self.shape = id, query, index, shape
+    __slots__ = ("id", "index", "key", "query", "shape")
+
+    def __init__(self, id: int, query: Query, index: int, shape: tuple[int, ...], key: Key = ()) -> None:
+        self.id, self.query, self.index, self.shape, self.key = id, query, index, shape, key
 
     @property
     def x(self) -> Vector:
@@ -137,7 +140,8 @@ class Session(Generic[S]):
         start = self._handed
         self._handed = len(self._open_indices) if n is None else min(start + n, len(self._open_indices))
         chosen = range(start, self._handed)
-        return [Point(self._base + j, self.query, self._open_indices[j], self.shape) for j in chosen]
+        key = (*self.state.key, self._base)
+        return [Point(self._base + j, self.query, self._open_indices[j], self.shape, key) for j in chosen]
 
     def tell(self, id: int, value: float) -> None:
         """Hand in the value of one asked point; a value that is not finite (`FAILED`) is a missing one."""

@@ -14,6 +14,7 @@ from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState
 from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
+from fewdim.scales import noise_level
 
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
@@ -59,6 +60,7 @@ class AutoState:
     newton: QuasiNewtonState | None = None
     last: RandomGradientState | RandomPursuitState | None = None  # of the engine that the run ends with
     noise: float = math.nan  # measured by the engine in charge; nan before that
+    heard: int = 0  # values asked when the noise was last measured
     sunk: int = 0  # decreases in a row that the noise hides
     marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
     trial_at: float = math.inf  # values asked when the other engine is tried
@@ -96,9 +98,10 @@ class Auto:
     `QuasiNewton` is tried (2d values, d the next time), and if it lowered f by 0.7 of what the sketch does with as
     many values it stays in charge; if not, it is tried again when the values have grown 4-fold.  It also takes over
     when a sketched step has come to cost as much as a gradient.  Where values are noisy and two decreases in a row are
-    below 10 noise levels, `RandomGradient` with central differences takes over for good: its steps average.  Where
+    below 10 noise levels, `RandomGradient` with central differences takes over for good: its steps average.  The noise
+    is measured again when an engine gives up and, under `RandomGradient`, each time the values have doubled.  Where
     values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
-    run if none of 100 does.
+    run if none of 100 does.  `explain(state)`, and so `result.message`, says who took over when and why.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -167,12 +170,13 @@ class Auto:
         inner = yield from counted
         s = replace(state, k=state.k + 1, nfev=state.nfev + counted.count)
         if s.engine in ("gradient", "pursuit"):
-            return replace(s, last=inner)
+            s = replace(s, last=inner)
+            return (yield from self._heard(s)) if s.engine == "gradient" else s
         s = replace(s, sketch=inner) if s.engine == "sketch" else replace(s, newton=inner)
         s = replace(s, noise=inner.noise)
         s = replace(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
-            return _taken_over(replace(s, last=self._gradient(s).start(s.x, (*s.key, 1))), "gradient", "noise")
+            return self._in_noise(s)
         if self._engine(s).done(inner):
             return (yield from self._stuck(s))
         if not math.isnan(s.rate):
@@ -231,8 +235,32 @@ class Auto:
         sketch = yield from counted
         return _taken_over(replace(s, sketch=sketch, nfev=s.nfev + counted.count), "sketch", why)
 
+    def _in_noise(self, s: AutoState) -> AutoState:
+        """Random gradient in charge, for good."""
+        gradient = self._gradient(s).start(s.x, (*s.key, 1))
+        return _taken_over(replace(s, last=gradient, heard=s.nfev), "gradient", "noise")
+
+    def _heard(self, s: AutoState) -> Steps[AutoState]:
+        """Each time the values have doubled, listen to the noise again: it may have changed."""
+        gradient = s.last
+        if self.noise != "auto" or s.nfev < 2 * s.heard or gradient is None or gradient.scales is None:
+            return s
+        counted: Any = _Counted(noise_level(s.x, gradient.f_x, (*s.key, s.k, 4)))
+        resolution = yield from counted
+        s = replace(s, nfev=s.nfev + counted.count, heard=s.nfev)
+        if not resolution.noise > 0 or 0.5 < resolution.noise / s.noise < 2:
+            return s
+        scales = gradient.scales._replace(resolution=resolution)
+        return replace(s, noise=resolution.noise, last=replace(gradient, scales=scales))
+
     def _stuck(self, s: AutoState) -> Steps[AutoState]:
-        """The other engine once, then random pursuit."""
+        """Is it noise that has come up?  If not, the other engine once, then random pursuit."""
+        if self.noise == "auto":
+            counted: Any = _Counted(noise_level(s.x, s.inner.f_x, (*s.key, s.k, 4)))
+            resolution = yield from counted
+            s = replace(s, nfev=s.nfev + counted.count)
+            if resolution.noise > 0:
+                return self._in_noise(replace(s, noise=resolution.noise))
         if [why for _, _, why, _ in s.story].count("stuck") < 2:
             return (yield from self._switched(replace(s, rate=math.nan, trial_at=math.inf), "stuck"))
         clear = s.sketch is not None and s.sketch.clear

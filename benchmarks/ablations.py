@@ -1,0 +1,156 @@
+"""What each part of the default is worth: the default with one thing changed, on a dozen problems.
+
+Prints, for every variant, the geometric mean over problems and seeds of its evaluations by those of the default, at
+each target (a miss is 2 x budget; where both miss, nothing), and the worst problem; writes the table to ablations.md.
+
+    python -m benchmarks.ablations [--seeds 3] [--workers 2] [variant ...]
+
+A variant is a method, and values for names of a module of the methods.  All are listed in `VARIANTS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import os
+import statistics
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import fewdim
+from benchmarks.harness import TARGETS, run
+from benchmarks.problems import problem
+
+PROBLEMS = (
+    "power-1-100-rotated",
+    "power-2-1000-rotated",
+    "power-0.5-500-rotated",
+    "flat-tail-1000-rotated",
+    "exponential-500-aligned",
+    "logistic-800",
+    "cancer-logistic-31",
+    "log-sum-exp-100",
+    "quartic-200",
+    "factorisation-100",
+    "curve-network-61",
+    "chained-rosenbrock-10",
+    "broyden-tridiagonal-150",
+)
+SKETCH = "fewdim.methods.conjugate_sketch"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The default with this changed."""
+
+    part: str
+    method: Any = "auto"
+    names: dict[str, Any] = field(default_factory=dict)  # "module:name" -> value
+
+
+def _no_pass(s: Any, scales: Any) -> Any:
+    """Instead of a second pass: nothing is asked for, nothing is changed."""
+    yield from ()
+    return s, [0.0] * len(s.memory)
+
+
+VARIANTS: dict[str, Variant] = {
+    "default": Variant("-"),
+    "memory 8": Variant("memory", fewdim.Auto(memory=8)),
+    "memory 16": Variant("memory", fewdim.Auto(memory=16)),
+    "memory 64": Variant("memory", fewdim.Auto(memory=64)),
+    "least 4": Variant("m", fewdim.Auto(least=4)),
+    "least 16": Variant("m", fewdim.Auto(least=16)),
+    "least 32": Variant("m", fewdim.Auto(least=32)),
+    "no guard": Variant("guard", names={f"{SKETCH}:GUARD": -math.inf}),
+    "guard 0.95": Variant("guard", names={f"{SKETCH}:GUARD": 0.95}),
+    "no second pass": Variant("second pass", names={f"{SKETCH}:_second_pass": _no_pass}),
+    "sketch only": Variant("trial of another engine", fewdim.ConjugateSketch()),
+    "sketch only, gaussian": Variant("direction law", fewdim.ConjugateSketch(directions="gaussian")),
+    "sketch only, sphere": Variant("direction law", fewdim.ConjugateSketch(directions="sphere")),
+}
+
+
+@contextmanager
+def applied(variant: Variant) -> Iterator[None]:
+    """The names of the variant in place, for a while."""
+    places = [(importlib.import_module(where.partition(":")[0]), where.partition(":")[2]) for where in variant.names]
+    kept = [getattr(module, name) for module, name in places]  # a name that is not there is an error
+    try:
+        for (module, name), value in zip(places, variant.names.values(), strict=True):
+            setattr(module, name, value)
+        yield
+    finally:
+        for (module, name), value in zip(places, kept, strict=True):
+            setattr(module, name, value)
+
+
+def measure(task: tuple[str, str, int]) -> tuple[str, str, int, list[float]]:
+    """Evaluations to each target of one run, 2 x budget for a miss."""
+    label, name, seed = task
+    variant, p = VARIANTS[label], problem(name)
+
+    def solve(fun: Any, x0: Any, budget: int, seed: int) -> None:
+        fewdim.minimize(fun, x0, method=variant.method, maxfev=budget, rng=seed)
+
+    with applied(variant):
+        record = run(p, solve, seed)
+    if record["status"] not in ("budget", "solved", "stopped", "time"):
+        raise RuntimeError(f"{label} on {name}: {record['status']}")
+    return label, name, seed, [2.0 * p.budget if n is None else float(n) for n in record["reached"]]
+
+
+Found = dict[tuple[str, str, int], list[float]]
+
+
+def line(label: str, found: Found) -> list[str]:
+    """A row of the table."""
+    logs: dict[str, list[float]] = {}
+    by_target: list[list[float]] = [[] for _ in TARGETS]
+    for (who, name, seed), values in found.items():
+        if who != label:
+            continue
+        miss = 2.0 * problem(name).budget
+        for k, (mine, usual) in enumerate(zip(values, found["default", name, seed], strict=True)):
+            if min(mine, usual) < miss:
+                by_target[k].append(math.log(mine / usual))
+                logs.setdefault(name, []).append(math.log(mine / usual))
+    means = [f"{math.exp(statistics.fmean(part)):.2f}" if part else "" for part in by_target]
+    worst = max(logs, key=lambda name: statistics.fmean(logs[name]))
+    every = math.exp(statistics.fmean(value for part in logs.values() for value in part))
+    tail = f"{worst}: {math.exp(statistics.fmean(logs[worst])):.2f}"
+    return [VARIANTS[label].part, label, *means, f"{every:.2f}", tail]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What each part of the default is worth.")
+    parser.add_argument("variants", nargs="*", default=list(VARIANTS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--page", type=Path, default=Path(__file__).with_name("ablations.md"))
+    given = parser.parse_args()
+    unknown = [name for name in given.variants if name not in VARIANTS]
+    if unknown:
+        parser.error(f"variants must be some of {', '.join(VARIANTS)}; got {', '.join(unknown)}.")
+    labels = list(dict.fromkeys(["default", *given.variants]))
+    tasks = [(label, name, seed) for name in PROBLEMS for label in labels for seed in range(given.seeds)]
+    os.environ["OMP_NUM_THREADS"] = "1"  # before the workers load numpy
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        found = {(label, name, seed): values for label, name, seed, values in pool.map(measure, tasks)}
+    header = ["part", "variant", *(f"{t:.0e}" for t in TARGETS), "all", "worst problem"]
+    body = [header, ["---"] * len(header), *(line(label, found) for label in labels)]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in body)
+    text = (__doc__ or "").split("\n\n")[0]
+    note = f"{len(PROBLEMS)} problems, {given.seeds} seed(s); evaluations by the default's, geometric means."
+    given.page.write_text(f"# Ablations\n\n{text}\n{note}\nWritten by `benchmarks/ablations.py`.\n\n{table}\n")
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
