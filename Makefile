@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types tests test-long overhead reproduce bench bench-full ablations clean
+.PHONY: demo test lint types tests test-long test-browser overhead reproduce bench bench-full ablations docs figures clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -22,6 +22,29 @@ tests: .venv/dev
 
 test-long: .venv/dev .venv/demo .venv/dask .venv/ray  ## minutes: thousands of kills, big runs, a local Dask, a local Ray
 	$(BIN)/python -m pytest -m long
+
+test-browser: .venv/dev .venv/demo .venv/browser  ## the HTML report in Chromium (Debian: chromium chromium-driver npm)
+	$(BIN)/python -m pytest -s tests/test_browser.py
+
+docs: .venv/docs  ## the documentation into out/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+figures: .venv/docs .venv/epanet .venv/mujoco .venv/browser  ## every number and figure of the documentation, anew
+	OMP_NUM_THREADS=1 $(BIN)/python examples/readme_figure.py
+	$(BIN)/python docs/generate.py
+
+EXAMPLES := water softmax tanh ngspice mujoco
+.PHONY: $(EXAMPLES:%=example-%)
+example-water: .venv/epanet
+	$(BIN)/python examples/water_network.py
+example-softmax: .venv/demo
+	$(BIN)/python examples/softmax.py
+example-tanh: .venv/demo
+	$(BIN)/python examples/tanh_network.py
+example-ngspice: .venv/demo
+	$(BIN)/python examples/ngspice_ladder.py
+example-mujoco: .venv/mujoco
+	$(BIN)/python examples/mujoco_policy.py
 
 reproduce: .venv/demo  ## the paper's claims: tables, figures and verdicts into reproduce/
 	@set -e; for script in reproduce/claim_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script; done
@@ -46,7 +69,8 @@ overhead: .venv/dev  ## speed and memory as ratios, in one run
 	$(PYTHON) -c 'import sys; sys.exit("fewdim needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 
-.venv/demo .venv/dev .venv/bench .venv/dask .venv/ray: .venv/%: .venv/bin/python pyproject.toml constraints.txt
+EXTRAS := demo dev bench dask ray docs epanet mujoco browser
+$(EXTRAS:%=.venv/%): .venv/%: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[$*]'
 	@touch $@
 

@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--maxfev", type=int, default=1500)
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--journal", type=Path, default=Path("out/ladder.db"))
+    parser.add_argument("--figure", type=Path, default=None, help="draw the history here; needs fewdim[plot]")
     arguments = parser.parse_args()
     if shutil.which("ngspice") is None:
         sys.exit("ngspice is not installed (Debian: apt install ngspice)")
@@ -66,11 +67,14 @@ def main() -> None:
         journal=journal,
         progress=sys.stderr.isatty(),
     )
+    if arguments.figure is not None:
+        arguments.figure.parent.mkdir(parents=True, exist_ok=True)
+        result.plot().figure.savefig(arguments.figure, dpi=80)
     print(f"{before} evaluations were there, {result.nfev} are now, {np.nansum(journal.seconds):.1f} s of ngspice")
     print(f"mean squared error {journal.values[0]:.6g} dB^2 at the start, {result.fun!r} now")
     print(f"{len(journal.failures)} evaluations failed")
     for failure in journal.failures[-3:]:
-        print(f"  evaluation {failure.nfev}: {failure.message}")
+        print(f"  evaluation {failure.nfev}: {' '.join(failure.message.split())}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,20 @@
 """What the README shows runs as printed."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from fewdim.cli import main
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+FILES = re.findall(r'```python title="([^"]+)"\n(.*?)```', README, flags=re.DOTALL)
+LINES = "\n".join(re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)).splitlines()
 
 
 def run(code: str) -> str:
@@ -32,6 +39,21 @@ def test_the_snippets_run_one_after_the_other() -> None:
     assert float(best) < 1
     assert dimension.startswith("ED_1 is 3.")  # 2 sum i^-2 = 3.29
     assert resumed == "600 600"
+
+
+def test_the_commands_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "problem", raising=False)
+    for name, text in FILES:
+        Path(name).write_text(text)
+    commands = [line for line in LINES if line.startswith("fewdim ")]
+    assert len(commands) >= 3
+    assert all(line.startswith(("fewdim ", "make ")) for line in LINES if line)
+    for line in commands:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(line)[1:])
+        assert stop.value.code == 0, line
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:

@@ -7,6 +7,7 @@ import datetime
 import functools
 import math
 import os
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from fewdim.box import Box
@@ -48,13 +50,15 @@ class Journal:
         the disk at each query (`benchmarks/journal.py` measures it: milliseconds on most disks against 0.05).
     label : str, optional
         The name of the problem; default the name of the function.  A journal of another problem is refused.
+    notes : mapping, optional
+        JSON to keep beside the run for those who read it, such as the command line; it decides nothing.
     snapshot_limit : int
         States of up to this many bytes are kept at step boundaries, as often as 1 % of the time allows; reopening then
         costs the steps since the last one.  Larger states are found again by replaying all values, which evaluates
         nothing either.
 
-    Reading: `nfev`, `values`, `seconds`, `history`, `best`, `failures`, `description` and `replay()`.  A journal may be
-    read while it is being written.
+    Reading: `nfev`, `values`, `seconds`, `history`, `best`, `failures`, `description`, `notes` and `replay()`.  A
+    journal may be read while it is being written.
 
     >>> import tempfile, numpy as np
     >>> from fewdim import minimize
@@ -72,12 +76,13 @@ class Journal:
         *,
         synchronous: Literal["normal", "full"] = "normal",
         label: str | None = None,
+        notes: Mapping[str, Any] | None = None,
         snapshot_limit: int = SNAPSHOT_LIMIT,
     ) -> None:
         check_choice(self, ("normal", "full"), synchronous=synchronous)
         check_count(self, snapshot_limit=snapshot_limit + 1)
         self.path, self.synchronous, self.label = Path(path), synchronous, label
-        self.snapshot_limit = snapshot_limit
+        self.snapshot_limit, self._notes = snapshot_limit, dict(notes or {})
 
     def __repr__(self) -> str:
         return f"Journal({str(self.path)!r})"
@@ -87,6 +92,12 @@ class Journal:
     def description(self) -> dict[str, Any]:
         """What was run: problem, method, settings, shape, key, version."""
         return self._read()[0]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is kept beside the run: the environment it ran in, and what was given as `notes`."""
+        with self._opened() as (ledger, _, _):
+            return dict(ledger.meta().get("notes", {}))
 
     @property
     def nfev(self) -> int:
@@ -127,10 +138,13 @@ class Journal:
         bounds = self.description.get("bounds")
         return best if bounds is None else best._replace(x=Box.read(bounds, best.x.shape).inside(best.x))
 
-    def replay(self, nfev: int | None = None, *, method: Any = None) -> Session[Any]:
+    def replay(
+        self, nfev: int | None = None, *, method: Any = None, watch: Callable[..., None] | None = None
+    ) -> Session[Any]:
         """The session after the first `nfev` evaluations (default all), told from the file; nothing is evaluated.
 
-        `method` is needed for methods of one's own, whose settings a file does not bring back.
+        `method` is needed for methods of one's own, whose settings a file does not bring back.  `watch(state, query,
+        values, session)` is called after each query, from the first one on, with the state that asked it.
         """
         with self._opened() as (ledger, description, rows):
             if not description:
@@ -142,15 +156,18 @@ class Journal:
             x0 = ledger.vector(0).reshape(description["shape"])
             solver = _rebuilt(description) if method is None else method
             session: Session[Any] = Session(solver, x0, rng=description["key"][0])
-            if found := restored(ledger, session, nfev):
+            if watch is None and (found := restored(ledger, session, nfev)):
                 session = found[0]
         while session.nfev < nfev:
-            points = session.ask(nfev - session.nfev)
-            check = mark(points[0].query)
+            state, points = session.state, session.ask(nfev - session.nfev)
+            check, values = mark(points[0].query), np.full(len(points[0].query), math.nan)
             for point in points:
                 if told[point.id].mark != check:
                     raise JournalError(f"journal {self.path}: replay asks for another point at evaluation {point.id}.")
+                values[point.index] = told[point.id].fun
                 session.tell(point.id, told[point.id].fun)
+            if watch is not None:
+                watch(state, points[0].query, values, session)
         return session
 
     def _read(self) -> tuple[dict[str, Any], list[Row]]:
@@ -177,7 +194,8 @@ class Journal:
         ledger = Ledger(self.path, write=True, synchronous=self.synchronous)
         in_order = False
         try:
-            recording = Recording(ledger, snapshot_limit=self.snapshot_limit)
+            notes = {"environment": environment(), **self._notes}
+            recording = Recording(ledger, snapshot_limit=self.snapshot_limit, notes=notes)
             in_order = True
             yield recording
         except JournalError:  # it is refused, or cannot be written: leave it as it is
@@ -185,6 +203,13 @@ class Journal:
             raise
         finally:
             ledger.close(in_order)
+
+
+def environment() -> dict[str, Any]:
+    """Where a run takes place, as far as it can matter to its numbers."""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
+    return {**versions, "system": system, "processors": os.cpu_count()}
 
 
 def describe(

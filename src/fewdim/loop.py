@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from fewdim.core import Query
 from fewdim.evaluate import Evaluator, Value
+from fewdim.result import Result
 from fewdim.session import Point, Session
 
 log = logging.getLogger("fewdim")
@@ -180,7 +181,7 @@ class Run:
         self._track(n, low)
         if self.bar is not None:
             self.bar.update(1)
-            if n % 100 == 0:
+            if n % 100 == 0 or n < 100:
                 self.bar.set_postfix_str(f"best {low:.6g}", refresh=False)
         if low <= self.f_target:
             return "target"
@@ -242,7 +243,7 @@ class Run:
             counts, lows = [*counts, self.session.nfev], [*lows, self.session.lowest]
         return History(np.array(counts), np.array(lows))
 
-    def result(self, reason: str) -> OptimizeResult:
+    def result(self, reason: str) -> Result:
         """The result as of now."""
         session = self.session
         status, success, sentence = REASONS[reason]
@@ -254,7 +255,7 @@ class Run:
             sentence += f" It was {explain(session.state)}."
         if self.failure:
             sentence += f" {self.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
-        return OptimizeResult(
+        return Result(
             x=x,
             fun=fun,
             success=success,

@@ -113,7 +113,7 @@ def minimize(
         x, fun, success, status, message, nfev (all evaluations: f(x0) and those spent on estimates too), nit, and
         reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted" or "failures"),
         nfail, noise (the level the method used, nan if it has none), bound (of fun - f*, where a method
-        gives one, else nan), history (best value against evaluations).
+        gives one, else nan), history (best value against evaluations; `result.plot()` draws it).
         Ctrl-C returns the best so far; any other exception that ends the run carries it as `partial_result`.
 
     >>> import numpy as np

@@ -105,9 +105,11 @@ def restored(ledger: Ledger, fresh: Session[Any], nfev: int) -> tuple[Session[An
 class Recording:
     """One call of `minimize` with a journal."""
 
-    def __init__(self, ledger: Ledger, *, snapshot_limit: int) -> None:
+    def __init__(self, ledger: Ledger, *, snapshot_limit: int, notes: dict[str, Any]) -> None:
         self.ledger, self.limit = ledger, snapshot_limit
-        self.description: dict[str, Any] | None = ledger.meta().get("run")
+        meta = ledger.meta()
+        self.description: dict[str, Any] | None = meta.get("run")
+        self.notes = {**meta.get("notes", {}), **notes}
         self.rows = {row.id: row for row in ledger.rows()}
         if self.description is None and self.rows:
             raise ledger.damaged("what was run is not noted in it")
@@ -133,6 +135,7 @@ class Recording:
                 raise JournalError(
                     f"journal {ledger.path} is of another run: {found}.  Give a new file, or the arguments of that run."
                 )
+        ledger.note("notes", self.notes)
         ledger.forget("closed")
         ledger.commit()
 

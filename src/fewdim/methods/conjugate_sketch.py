@@ -204,6 +204,6 @@ class ConjugateSketch:
             return s
         memory, sizes = [*s.memory, member], [*s.sizes, size]
         if len(memory) > min(self.memory, max(KEPT + 1, self.memory_limit // s.x.nbytes)):
-            i = int(np.argmax(sizes[:-KEPT]))  # the least curvature, but none of the latest
+            i = int(np.argmax(sizes[: max(1, len(sizes) - KEPT)]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
         return replace(s, memory=tuple(memory), sizes=tuple(sizes))

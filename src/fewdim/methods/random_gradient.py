@@ -250,7 +250,7 @@ class RandomGradient(Settings):
                 return s
             return evolve(s, size=g_p, power=1.0, bend=3 * c / self.count)  # tr + 2L <= 3 tr: the safe side
         size = s.size + (last - s.size) / SHORT
-        if h == 0 or not size > 0:
+        if h**2 == 0 or not size > 0:
             return s
         bend = abs(2 * (mean - s.f_x + h * last) / h**2)
         share = 1 / min(SHORT + s.k, MEMORY)
