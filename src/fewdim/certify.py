@@ -17,7 +17,7 @@ from fewdim.dimension.estimate import Source, counted
 from fewdim.directions import Key, Vector
 from fewdim.lines import Resolution, insisted
 from fewdim.methods.settings import check_noise, check_positive, is_number
-from fewdim.oracles.second_order import difference_radius
+from fewdim.oracles.second_order import TRIES, difference_radius
 from fewdim.scales import curvature, noise_level
 from fewdim.session import as_vector, root_key
 from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketched_norm, smallest_eigenvalue
@@ -126,7 +126,7 @@ def attach(
         return result
     level = result.noise if noise == "auto" and result.noise >= 0 else noise
     drawn = Source(source, result.x.shape, first=-(result.nfev + 1) * 2**24)
-    steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None, result.fun)
+    steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None)
     result.certificate = None
     try:
         found = drawn.drive(steps)
@@ -146,10 +146,10 @@ UNKNOWN = Found(math.nan, math.nan, math.nan)
 
 
 def certificate(
-    x: Vector, key: Key, epsilon: float, delta: float, noise: float | str, maxfev: int | None, known: float = math.nan
+    x: Vector, key: Key, epsilon: float, delta: float, noise: float | str, maxfev: int | None
 ) -> Steps[Certificate]:
-    """The whole of `certify`, as one generator; `known` is f(x), where it is."""
-    (f_x, resolution, bend), used = yield from counted(_scales(x, known, key, noise))
+    """The whole of `certify`, as one generator."""
+    (f_x, resolution, bend), used = yield from counted(_scales(x, key, noise))
     d, level = x.size, resolution.at(f_x)
     radius = difference_radius(x, level, bend)
     left = math.inf if maxfev is None else maxfev - used
@@ -172,10 +172,9 @@ def certificate(
     return bound.certificate(gradient, lowest, local.direction())
 
 
-def _scales(x: Vector, f_x: float, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
+def _scales(x: Vector, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
     """f(x), how far values can be trusted, and the size of second derivatives along the axes."""
-    if math.isnan(f_x):
-        f_x = float((yield from insisted(Query(x)))[0])
+    f_x = float((yield from insisted(Query(x), tries=TRIES))[0])
     if math.isnan(f_x):
         raise ValueError("certify(x=...) must be a point where fun has a value; there is none.")
     if isinstance(noise, str):
