@@ -108,6 +108,82 @@ def test_a_budget_is_kept_and_said(d: int) -> None:
     assert (certify(at.fun, at.x, rng=0, vectorized=True, maxfev=200).verdict == at.truth) == (d == 7)
 
 
+@pytest.mark.parametrize("d", [7, 100])
+@pytest.mark.parametrize("maxfev", [100, 500, 1500])
+def test_a_budget_is_kept_where_values_are_missing(d: int, maxfev: int) -> None:
+    """Missing values are asked again, up to five times each, and that counts, too."""
+    found = certify(lambda x: float(x @ x) if x @ x < 1e-10 else np.nan, np.zeros(d), rng=0, maxfev=maxfev)
+    assert found.verdict == "below noise"
+    assert found.nfev <= maxfev
+
+
+def test_a_part_of_the_hessian_that_cannot_be_had_is_no_proof() -> None:
+    """Of a saddle, the one value that shows it is missing, and the rest looks like a minimum."""
+
+    def fun(x: Any) -> float:
+        hidden = x[0] > 0 > x[1] and np.count_nonzero(x) == 2
+        return np.nan if hidden else float(0.5 * x @ x + 1.05 * x[0] * x[1])
+
+    assert certify(fun, np.zeros(40), rng=0).verdict == "below noise"
+
+
+def test_a_check_that_cannot_be_made_is_no_proof() -> None:
+    """The model is had, but not the values along a random vector that it is held against."""
+    found = certify(lambda x: float(x @ x) if np.count_nonzero(x) < 3 else np.nan, np.zeros(5), rng=0, noise=0)
+    assert found.gradient_error < 1e-8
+    assert found.verdict == "below noise"
+
+
+def test_third_derivatives_are_not_taken_for_a_slope() -> None:
+    """Values are good to 1e-5 only, so differences reach far: the slopes of the sketch hold what the cubic adds."""
+    rng = np.random.default_rng(0)
+    x, P = 100 * rng.standard_normal(61), rng.standard_normal((3, 61)) / np.sqrt(61)
+    for seed in range(10):
+        dice = np.random.default_rng(seed)
+
+        def fun(X: Any, dice: Any = dice) -> Any:
+            Z = X - x
+            return 0.5 * (Z * Z).sum(-1) + 10 * ((Z @ P.T) ** 3).sum(-1) + 1e-5 * dice.standard_normal(len(X))
+
+        found = certify(fun, x, rng=seed, vectorized=True)
+        assert found.verdict == "below noise"
+        assert found.gradient_norm <= found.gradient_error
+
+
+def test_third_derivatives_are_allowed_for_in_the_smallest_eigenvalue() -> None:
+    """Many eigenvalues close to the lowest, and products bent by cubic terms: their asymmetry tells by how much."""
+    d = 61
+    for seed in range(15, 25):
+        rng = np.random.default_rng(seed)
+        Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
+        w = np.concatenate([[-0.012], rng.random(d - 1) ** 4])
+        A, x, P = (Q * w) @ Q.T, rng.standard_normal(d), rng.standard_normal((3, d)) / np.sqrt(d)
+
+        def fun(X: Any, A: Any = A, x: Any = x, P: Any = P, rng: Any = rng) -> Any:
+            Z = X - x
+            Y = Z @ P.T
+            beyond = (10 * Y**3 + Y**4).sum(-1) + 1e-12 * rng.standard_normal(len(X))
+            return 1 + 0.5 * ((Z @ A) * Z).sum(-1) + beyond
+
+        found = certify(fun, x, rng=seed, vectorized=True)
+        assert abs(found.curvature + 0.012) <= found.curvature_error
+
+
+@pytest.mark.parametrize(("bend", "size", "slope"), [(1.0, 1e-3, 1.0), (1e3, 1.0, 1e-3)])
+def test_single_precision_rounds_the_steps_from_x(bend: float, size: float, slope: float) -> None:
+    """Steps x + r are met to eps |x|: slopes are off by that over r, and by that times the curvature."""
+    rng = np.random.default_rng(0)
+    for seed in range(100):
+        x, g = size * rng.standard_normal(3).astype(np.float32), slope * rng.standard_normal(3)
+
+        def fun(X: Any, x: Any = x, g: Any = g) -> Any:
+            Z = X.astype(float) - x
+            return Z @ g + 0.5 * bend * (Z * Z).sum(-1)
+
+        found = certify(fun, x, rng=seed, vectorized=True)
+        assert abs(found.gradient_norm - np.linalg.norm(g)) <= found.gradient_error
+
+
 def test_every_evaluation_counts() -> None:
     calls = 0
 
@@ -155,6 +231,28 @@ def test_minimize_attaches_it_and_counts_it(tmp_path: Path) -> None:
     assert longer.certificate.verdict == "second-order stationary"
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_run_is_not_lost_with_its_certificate(error: type[BaseException]) -> None:
+    plain, calls = minimize(lambda x: float(x @ x), np.ones(6), maxfev=200, rng=0), 0
+
+    def fun(x: Any) -> float:
+        nonlocal calls
+        calls += 1
+        if calls > plain.nfev + 20:
+            raise error
+        return float(x @ x)
+
+    if error is KeyboardInterrupt:
+        result = minimize(fun, np.ones(6), maxfev=200, rng=0, certify=True)
+    else:
+        with pytest.raises(error) as caught:
+            minimize(fun, np.ones(6), maxfev=200, rng=0, certify=True)
+        result = caught.value.partial_result  # type: ignore[attr-defined]
+    assert result.certificate is None
+    assert result.fun == plain.fun
+    assert result.reason == plain.reason
+
+
 def test_it_tells_where_runs_ended() -> None:
     def wells(x: Any) -> float:
         return float(((x**2 - 1) ** 2).sum())
@@ -168,7 +266,13 @@ def test_it_tells_where_runs_ended() -> None:
 def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match=r"certify\(epsilon=...\) must be a positive number; got 0"):
         certify(lambda x: 0.0, np.zeros(2), epsilon=0)
-    with pytest.raises(ValueError, match=r"certify\(maxfev=...\) must be at least 100; got 3"):
+    with pytest.raises(ValueError, match=r"certify\(maxfev=...\) must be an integer of at least 100; got 3"):
         certify(lambda x: 0.0, np.zeros(2), maxfev=3)
+    with pytest.raises(ValueError, match=r"certify\(maxfev=...\) must be an integer of at least 100; got 'many'"):
+        certify(lambda x: 0.0, np.zeros(2), maxfev="many")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"certify\(fun=...\) must be callable; got 3"):
+        certify(3, np.zeros(2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"certify\(x=...\) must be finite; element 1 is nan"):
+        certify(lambda x: 0.0, [0.0, np.nan])
     with pytest.raises(ValueError, match="has a value"):
         certify(lambda x: float("nan"), np.zeros(2))

@@ -16,15 +16,15 @@ from fewdim.core import Query, Steps
 from fewdim.dimension.estimate import Source, counted
 from fewdim.directions import Key, Vector
 from fewdim.lines import Resolution, insisted
-from fewdim.methods.settings import check_noise, check_positive
-from fewdim.oracles.second_order import difference_radius
+from fewdim.methods.settings import check_noise, check_positive, is_number
+from fewdim.oracles.second_order import TRIES, difference_radius
 from fewdim.scales import curvature, noise_level
 from fewdim.session import as_vector, root_key
 from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketched_norm, smallest_eigenvalue
 
 Verdict = Literal["second-order stationary", "negative curvature", "not stationary", "below noise"]
 EPSILON, DELTA = 1e-4, 1e-2
-SLOPES = 40  # of the sketch that tells a large gradient cheaply
+SLOPES = 20  # of the sketch that tells a large gradient cheaply
 CHECKS = 12  # values that check the smallest eigenvalue
 
 
@@ -101,12 +101,14 @@ def certify(
     """
     check_positive("certify", epsilon=epsilon, delta=delta)
     check_noise("certify", noise)
-    if maxfev is not None and maxfev < 100:
-        raise ValueError(f"certify(maxfev=...) must be at least 100; got {maxfev!r}.")
-    origin = as_vector(x)
+    if not callable(fun):
+        raise TypeError(f"certify(fun=...) must be callable; got {fun!r}.")
+    if maxfev is not None and not (is_number(maxfev) and float(maxfev).is_integer() and maxfev >= 100):
+        raise ValueError(f"certify(maxfev=...) must be an integer of at least 100; got {maxfev!r}.")
+    origin = as_vector(x, "certify(x=...)")
     steps = certificate(origin, root_key(rng), epsilon, delta, noise, maxfev)
     with pools.pool(fun, (), workers, None, vectorized, False) as team:
-        source = Source(evaluate.in_order(team), np.shape(x))
+        source = Source(evaluate.in_order(team), np.shape(x), most=math.inf if maxfev is None else maxfev)
         found = source.drive(steps)
     direction = None if found.direction is None else found.direction.reshape(np.shape(x))
     return replace(found, nfev=source.nfev, direction=direction)
@@ -115,7 +117,7 @@ def certify(
 def attach(
     result: OptimizeResult, source: evaluate.Evaluator, key: Key, noise: float | Literal["auto"]
 ) -> OptimizeResult:
-    """The result of a run with the `certificate` of its x (None after a run that was broken off), counted in `nfev`.
+    """The result of a run with the `certificate` of its x, counted in `nfev`; None where either was broken off.
 
     Their numbers lie below 0 and depend on where the run ended, so that a journal can tell them from the run's own.
     """
@@ -125,10 +127,18 @@ def attach(
     level = result.noise if noise == "auto" and result.noise >= 0 else noise
     drawn = Source(source, result.x.shape, first=-(result.nfev + 1) * 2**24)
     steps = certificate(as_vector(result.x), (*key, 2**33), EPSILON, DELTA, level, None)
-    found = drawn.drive(steps)
-    direction = None if found.direction is None else found.direction.reshape(result.x.shape)
-    result.certificate = replace(found, nfev=drawn.nfev, direction=direction)
-    result.nfev += drawn.nfev
+    result.certificate = None
+    try:
+        found = drawn.drive(steps)
+        direction = None if found.direction is None else found.direction.reshape(result.x.shape)
+        result.certificate = replace(found, nfev=drawn.nfev, direction=direction)
+    except KeyboardInterrupt:
+        return result
+    except BaseException as error:
+        error.partial_result = result  # type: ignore[attr-defined]
+        raise
+    finally:
+        result.nfev += drawn.nfev
     return result
 
 
@@ -145,8 +155,8 @@ def certificate(
     left = math.inf if maxfev is None else maxfev - used
     bound = _Bounds(epsilon, delta, resolution.noise)
     if d > SMALL:
-        sketch = yield from sketched_norm(x, f_x, radius, level, (*key, 2), min(SLOPES, d))
-        left -= 2 * SLOPES
+        sketch = yield from sketched_norm(x, radius, level, (*key, 2), SLOPES)
+        left -= 4 * SLOPES
         if sketch.estimate - sketch.below > epsilon:
             return bound.certificate(sketch, UNKNOWN, None)
         if left < 4 * d + 4 * (d + 1) + CHECKS:
@@ -164,7 +174,7 @@ def certificate(
 
 def _scales(x: Vector, key: Key, noise: float | str) -> Steps[tuple[float, Resolution, float]]:
     """f(x), how far values can be trusted, and the size of second derivatives along the axes."""
-    f_x = float((yield from insisted(Query(x)))[0])
+    f_x = float((yield from insisted(Query(x), tries=TRIES))[0])
     if math.isnan(f_x):
         raise ValueError("certify(x=...) must be a point where fun has a value; there is none.")
     if isinstance(noise, str):

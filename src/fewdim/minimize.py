@@ -19,7 +19,7 @@ from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
 from fewdim.methods import METHODS, fitted
-from fewdim.methods.settings import changed
+from fewdim.methods.settings import changed, is_method
 from fewdim.session import Session
 
 TOLERANCE = 1e-8
@@ -224,8 +224,7 @@ def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
         raise ValueError(
             f"minimize(options=...) must not hold settings of a method given as an object; got {settings}."
         )
-    missing = [name for name in ("start", "step", "done") if not callable(getattr(method, name, None))]
-    if missing or isinstance(method, type):
+    if not is_method(method):
         raise TypeError(f"minimize(method=...) must be a name or have start, step and done; got {method!r}.")
     if noise == "auto":
         return method

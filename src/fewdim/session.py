@@ -226,17 +226,17 @@ class Session(Generic[S]):
         self._begin()
 
 
-def as_vector(x0: ArrayLike) -> Vector:
+def as_vector(x0: ArrayLike, name: str = "x0") -> Vector:
     """x0 as a contiguous vector of its own: float32 stays float32, other real numbers become float64."""
     array = np.asarray(x0)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"x0 must hold real numbers; got dtype {array.dtype}.")
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     if array.size == 0:
-        raise ValueError(f"x0 must have at least one element; got shape {array.shape}.")
+        raise ValueError(f"{name} must have at least one element; got shape {array.shape}.")
     x: NDArray[Any] = np.array(array, dtype=np.float32 if array.dtype == np.float32 else np.float64).ravel()
     if not np.isfinite(x).all():
         bad = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise ValueError(f"x0 must be finite; element {bad} is {x[bad]}.")
+        raise ValueError(f"{name} must be finite; element {bad} is {x[bad]}.")
     return x
 
 

@@ -10,7 +10,7 @@ from scipy.special import chdtri
 
 from fewdim.core import Query, Steps
 from fewdim.directions import Along, Key, Vector, gaussian
-from fewdim.lines import ROUND_OFF, Reach, Resolution, differences, insisted
+from fewdim.lines import Reach, Resolution, insisted
 from fewdim.methods.subproblem import DEPENDENT, Local, length_of
 from fewdim.oracles.second_order import APART, central_gradient, dense_model
 
@@ -32,15 +32,22 @@ class Found(NamedTuple):
         return max(self.below, self.above)
 
 
-def sketched_norm(x: Vector, f_x: float, radius: float, level: float, key: Key, m: int) -> Steps[Found]:
-    """|g| from slopes along m Gaussian directions, whose squares sum to |g|^2 chi^2_m: 2m values."""
+def sketched_norm(x: Vector, radius: float, level: float, key: Key, m: int) -> Steps[Found]:
+    """|g| from slopes along m Gaussian directions, whose squares sum to |g|^2 chi^2_m: 4m values.
+
+    Each slope is taken at two radii, whose difference bounds what the third order does.
+    """
     r = Reach.of(x).clip(radius / math.sqrt(x.size))
-    found = yield from differences(x, "gaussian", key, m, r, central=True, f_x=f_x)
-    n = len(found.slopes)
+    units = [gaussian((*key, j)) for j in range(m)]
+    told = yield from insisted(Query(x, tuple(Along(t * r, u) for t in (1, -1, 2, -2) for u in units)))
+    ahead, behind, farther, back = told.reshape(4, m)
+    slopes, wider = (ahead - behind) / (2 * r), (farther - back) / (4 * r)
+    had = ~np.isnan(slopes + wider)
+    n = int(np.count_nonzero(had))
     if n < m / 2:
         return Found(math.nan, math.inf, math.inf)
-    size = float(np.linalg.norm(found.slopes))
-    low, high = size / math.sqrt(chdtri(n, RISK / 2)), size / math.sqrt(chdtri(n, 1 - RISK / 2))
+    size, off = float(np.linalg.norm(slopes[had])), float(np.linalg.norm((wider - slopes)[had]))
+    low, high = (size - off) / math.sqrt(chdtri(n, RISK / 2)), (size + off) / math.sqrt(chdtri(n, 1 - RISK / 2))
     estimate, error = size / math.sqrt(n), 2 * level / r
     return Found(estimate, estimate - low + error, high - estimate + error)
 
@@ -58,7 +65,9 @@ def model_with_error(
         local = Local(x, near, [np.asarray(gaussian(key).array(d), np.float64)])
     wider = yield from central_gradient(x, f_x, 2 * near.radius)
     level = resolution.at(float(np.abs(wider.ahead).max()))
-    error = 2 * near.error(level) + float(np.linalg.norm(wider.g - near.g)) + ROUND_OFF * near.norm
+    step = float(np.finfo(x.dtype).eps) * (near.radius + float(np.abs(x).max()))  # how far off a step from x may be
+    rounded = step * float(np.linalg.norm(np.abs(near.g) / near.radius + np.abs(np.nan_to_num(near.bends))))
+    error = 2 * near.error(level) + float(np.linalg.norm(wider.g - near.g)) + rounded
     if min(near.seen, wider.seen) < d:
         error = math.inf
     return Found(near.norm, error, error), local
@@ -93,6 +102,7 @@ def smallest_eigenvalue(local: Local, f_x: float, level: float, bend: float, hid
     """The smallest eigenvalue, checked by second differences along its vector, the largest one's and a random one.
 
     They err by the fourth order and by values, the model by the third order too: where they disagree, the model is off.
+    So it is where products are not symmetric.
     """
     x, d, r = local.x, local.x.size, local.near.radius
     probe = np.asarray(gaussian(key).array(local.size), np.float64)
@@ -109,8 +119,10 @@ def smallest_eigenvalue(local: Local, f_x: float, level: float, bend: float, hid
         offs += [abs(quotient - near) + error]
         own = (near, error) if j == 0 else own
     apart = r if d <= SMALL else APART * r
-    error = 2 * max(offs) + 4 * math.sqrt(d) * level / (apart * r)
-    if math.isnan(error):
+    products = local.basis @ local.products.T
+    skew = 0.5 * float(np.linalg.norm(products - products.T, 2))
+    error = max(2 * float(np.max(offs)), skew) + 4 * math.sqrt(d) * level / (apart * r)
+    if math.isnan(error) or local.holes:
         error = math.inf
     # the second difference along the vector is a Rayleigh quotient: no eigenvalue below it is needed to prove it
     return Found(local.lowest, error + hidden, min(error, abs(own[0] - local.lowest) + own[1]))

@@ -120,6 +120,15 @@ def test_it_stops_by_itself() -> None:
 
 
 @pytest.mark.parametrize("name", ["large-step", "cubic"])
+@pytest.mark.parametrize("d", [1, 5])
+def test_a_function_without_a_minimum_ends_the_run(name: str, d: int) -> None:
+    """Steps grow until the third power of one is no number any more."""
+    result = minimize(lambda x: float(x.sum()), np.ones(d), method=name, rng=0, maxfev=10**5)
+    assert result.fun < -1e90
+    assert result.nfev < 10**5
+
+
+@pytest.mark.parametrize("name", ["large-step", "cubic"])
 def test_noise_that_grows_along_the_run_is_noticed(name: str) -> None:
     """Part of the arithmetic of f is rounded to single precision, which shows only away from x0 = 0."""
     problem = decaying_logistic(30, 0)
@@ -144,4 +153,8 @@ def test_settings_are_checked_by_name() -> None:
         LargeStep(epsilon=1e-3)
     with pytest.raises(ValueError, match=r"LargeStep\(inner=...\) must be one of"):
         LargeStep(inner=3)
+    with pytest.raises(ValueError, match=r"LargeStep\(inner=...\) must be one of .* or a method; got <class"):
+        LargeStep(inner=HeavyBall)
+    with pytest.raises(ValueError, match=r"LargeStep\(sigma=...\) must be a positive number; got 'a'"):
+        LargeStep(sigma="a")  # type: ignore[arg-type]
     assert "HeavyBall" in repr(LargeStep(inner=HeavyBall()))

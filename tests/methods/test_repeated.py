@@ -63,3 +63,5 @@ def test_settings_are_checked_by_name() -> None:
         Repeated(RandomGradient(), 0)
     with pytest.raises(TypeError, match=r"Repeated\(method=...\) must have start, step and done; got 'auto'"):
         Repeated("auto")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Repeated\(method=...\) must have start, step and done; got <class"):
+        Repeated(RandomGradient)  # type: ignore[arg-type]

@@ -28,19 +28,26 @@ PROBES, DEPTH = 3, 30  # of Lanczos quadrature with a given product
 
 
 class Source:
-    """Evaluates queries and counts every value; nan and exceptions are missing values.  Points are numbered upwards."""
+    """Evaluates queries and counts every value; nan and exceptions are missing values, and so is all beyond `most`.
 
-    def __init__(self, values: evaluate.Evaluator, shape: tuple[int, ...], first: int = 0) -> None:
-        self.values, self.shape, self.first, self.nfev = values, shape, first, 0
+    Points are numbered upwards from `first`.
+    """
+
+    def __init__(
+        self, values: evaluate.Evaluator, shape: tuple[int, ...], first: int = 0, most: float = math.inf
+    ) -> None:
+        self.values, self.shape, self.first, self.most, self.nfev = values, shape, first, most, 0
 
     def drive(self, steps: Steps[T]) -> T:
         """Run a generator to its end."""
         try:
             query = next(steps)
             while True:
-                points = [Point(self.first + self.nfev + i, query, i, self.shape) for i in range(len(query))]
-                told = np.array([v.fun for v in self.values(points)]) if points else np.empty(0)
-                self.nfev += len(points)
+                count = int(min(len(query), self.most - self.nfev))
+                points = [Point(self.first + self.nfev + i, query, i, self.shape) for i in range(count)]
+                told = np.full(len(query), math.nan)
+                told[:count] = [v.fun for v in self.values(points)] if points else []
+                self.nfev += count
                 query = steps.send(told)
         except StopIteration as stop:
             result: T = stop.value
@@ -112,7 +119,7 @@ def effective_dimension(
             for p in points
         ]  # fmt: skip
         return _largest(parts)
-    origin, shape = as_vector(x), np.shape(x)
+    origin, shape = as_vector(x, "effective_dimension(x=...)"), np.shape(x)
     if hessian is not None:
         matrix = hessian(np.asarray(x, float)) if callable(hessian) else hessian
         return from_matrix(np.asarray(matrix, np.float64).reshape(origin.size, origin.size), powers)

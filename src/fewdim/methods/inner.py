@@ -15,6 +15,7 @@ import numpy as np
 from fewdim.core import Steps, step
 from fewdim.directions import Key, Vector, gaussian
 from fewdim.methods.heavy_ball import HeavyBall
+from fewdim.methods.settings import is_method
 from fewdim.methods.subproblem import Local, look
 from fewdim.oracles.second_order import Floats, SecondOrderModel, model_slope
 from fewdim.scales import Scales
@@ -56,8 +57,7 @@ class Solved(NamedTuple):
 
 def check_inner(owner: object, inner: object) -> None:
     """`inner` is a name or a method."""
-    method = all(callable(getattr(inner, name, None)) for name in ("start", "step", "done"))
-    if not method and not (isinstance(inner, str) and inner in NAMES):
+    if not is_method(inner) and not (isinstance(inner, str) and inner in NAMES):
         known = ", ".join(map(repr, NAMES))
         raise ValueError(f"{type(owner).__name__}(inner=...) must be one of {known}, or a method; got {inner!r}.")
 

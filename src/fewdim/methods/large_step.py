@@ -117,7 +117,8 @@ class LargeStep(Settings):
         check_positive(self, half_dimension=self.half_dimension, distance=self.distance, epsilon=self.epsilon)
         check_positive(self, model_error=self.model_error)
         check_noise(self, self.noise)
-        if self.sigma is not None and not 0 < self.sigma < 1:
+        check_positive(self, sigma=self.sigma)
+        if self.sigma is not None and not self.sigma < 1:
             raise ValueError(f"LargeStep(sigma=...) must lie in (0, 1); got {self.sigma!r}.")
         needed = {"hessian_lipschitz": self.hessian_lipschitz, "distance": self.distance, "smoothness": self.smoothness}
         if self.how.printed and self.how.solver == "heavy-ball":

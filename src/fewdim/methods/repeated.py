@@ -11,7 +11,7 @@ import numpy as np
 from fewdim.core import Method, Query, State, Steps, evolve, step
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF, Reach, insisted
-from fewdim.methods.settings import Settings, check_choice, check_count
+from fewdim.methods.settings import Settings, check_choice, check_count, is_method
 from fewdim.oracles.second_order import central_gradient
 
 
@@ -78,7 +78,7 @@ class Repeated(Settings):
     def __post_init__(self) -> None:
         check_count(self, times=self.times, steps=self.steps)
         check_choice(self, ("value", "residual"), choose=self.choose)
-        if not all(callable(getattr(self.method, name, None)) for name in ("start", "step", "done")):
+        if not is_method(self.method):
             raise TypeError(f"Repeated(method=...) must have start, step and done; got {self.method!r}.")
 
     def start(self, x: Vector, key: Key) -> RepeatedState:

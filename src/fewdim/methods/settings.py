@@ -43,14 +43,14 @@ def changed(method: M, **changes: Any) -> M:
 def check_positive(owner: object, **values: object) -> None:
     """Each value must be a finite number above 0; None is not checked."""
     for name, value in values.items():
-        if value is not None and not (_is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
+        if value is not None and not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
             raise ValueError(_rule(owner, name, "must be a positive number", value))
 
 
 def check_level(owner: object, **values: object) -> None:
     """Each value must be a finite number of at least 0."""
     for name, value in values.items():
-        if not (_is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
+        if not (is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
             raise ValueError(_rule(owner, name, "must be a number of at least 0", value))
 
 
@@ -70,13 +70,13 @@ def check_choice(owner: object, choices: Collection[str], **values: object) -> N
 
 def check_noise(owner: object, noise: object) -> None:
     """`noise` is "auto" or a level of at least 0."""
-    if noise != "auto" and not (_is_number(noise) and 0 <= noise < math.inf):  # type: ignore[operator]
+    if noise != "auto" and not (is_number(noise) and 0 <= noise < math.inf):  # type: ignore[operator]
         raise ValueError(_rule(owner, "noise", 'must be "auto" or a number of at least 0', noise))
 
 
 def check_momentum(owner: object, momentum: object) -> None:
     """`momentum` is None or in [0, 1)."""
-    if momentum is not None and not (_is_number(momentum) and 0 <= momentum < 1):  # type: ignore[operator]
+    if momentum is not None and not (is_number(momentum) and 0 <= momentum < 1):  # type: ignore[operator]
         raise ValueError(_rule(owner, "momentum", "must lie in [0, 1)", momentum))
 
 
@@ -91,7 +91,14 @@ def check_spectrum(owner: object, spectrum: Iterable[float] | None) -> tuple[flo
     return eigenvalues
 
 
-def _is_number(value: object) -> bool:
+def is_method(value: object) -> bool:
+    """An object, not a class, with the three parts of a method."""
+    parts = all(callable(getattr(value, name, None)) for name in ("start", "step", "done"))
+    return parts and not isinstance(value, type)
+
+
+def is_number(value: object) -> bool:
+    """What a float can be made of; neither text nor a truth value."""
     return hasattr(value, "__float__") and not isinstance(value, (str, bool))
 
 

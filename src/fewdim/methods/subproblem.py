@@ -36,12 +36,16 @@ class Trial(NamedTuple):
 
 
 class Local:
-    """The model at x: gradient, an orthonormal basis (rows) and the products of A with it."""
+    """The model at x: gradient, an orthonormal basis (rows) and the products of A with it.
+
+    What is missing of A counts as 0, and `holes` says so.
+    """
 
     def __init__(self, x: Vector, near: Gradient, starts: list[Floats], hessian: Floats | None = None) -> None:
         self.x, self.near, self.waiting = x, near, starts
         self.basis = np.eye(x.size)[: 0 if hessian is None else None]
-        self.products = self.basis if hessian is None else hessian
+        self.holes = hessian is not None and bool(np.isnan(hessian).any())
+        self.products = self.basis if hessian is None else np.nan_to_num(hessian)
         self.eigenvalues, self.vectors = _eigen(self.basis, self.products)
 
     @property
@@ -64,12 +68,16 @@ class Local:
         return np.asarray(v * np.sign(v[np.argmax(np.abs(v))]))
 
     def cubic(self, M: float) -> Trial:
-        """The global minimiser of the cubic model, the hard case included."""
+        """The global minimiser of the cubic model, the hard case included; no step and no drop where it overflows."""
         w, b = self.eigenvalues, self.vectors.T @ (self.basis @ self.near.g)
-        z, shift, hard = cubic_minimiser(w, b, M)
-        length = float(np.linalg.norm(z))
-        drop = -float(b @ z + 0.5 * w @ z**2) - M / 6 * length**3
-        return self._trial(z, shift, drop, hard)
+        try:
+            with np.errstate(over="raise", invalid="raise"):
+                z, shift, hard = cubic_minimiser(w, b, M)
+                length = float(np.linalg.norm(z))
+                drop = -float(b @ z + 0.5 * w @ z**2) - M / 6 * length**3
+                return self._trial(z, shift, drop, hard)
+        except ArithmeticError:  # f falls without bound, and the steps have grown with it
+            return Trial(np.zeros(self.x.size), math.inf, math.inf, math.nan, math.inf)
 
     def shifted(self, shift: float) -> Trial | None:
         """The minimiser of the shifted model; None when it is unbounded below."""
@@ -97,6 +105,7 @@ class Local:
                 continue
             u = v / length
             w = yield from product(self.x, self.near, u)
+            self.holes, w = self.holes or bool(np.isnan(w).any()), np.nan_to_num(w)
             self.waiting = [*self.waiting, w]
             self.basis, self.products = np.vstack([self.basis, u]), np.vstack([self.products, w])
             self.eigenvalues, self.vectors = _eigen(self.basis, self.products)

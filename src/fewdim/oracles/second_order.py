@@ -98,15 +98,21 @@ def forward_gradient(x: Vector, f_x: float, radius: float) -> Steps[Gradient]:
 
 
 def product(x: Vector, near: Gradient, u: Floats) -> Steps[Floats]:
-    """A u for a unit vector u, by d + 1 values: the change of the forward differences from x to x + a u."""
+    """A u for a unit vector u, by d + 1 values: the change of the forward differences from x to x + a u.
+
+    nan where a value is missing.
+    """
     r, a = near.radius, APART * near.radius
     moved = perturb(x, a, u.astype(x.dtype))
     told = yield from insisted(Query(moved, (None, *(r * axis(i) for i in range(x.size)))), tries=TRIES)
-    return np.asarray(np.nan_to_num((told[1:] - told[0] - (near.ahead - near.f_x)) / (a * r)))
+    return np.asarray((told[1:] - told[0] - (near.ahead - near.f_x)) / (a * r))
 
 
 def dense_model(x: Vector, f_x: float, radius: float) -> Steps[tuple[Gradient, Floats]]:
-    """Gradient and Hessian from one query of 2d + d(d-1)/2 values, and f(x) when `f_x` is nan."""
+    """Gradient and Hessian from one query of 2d + d(d-1)/2 values, and f(x) when `f_x` is nan.
+
+    The Hessian is nan where a value is missing.
+    """
     d, r = x.size, 4 * radius  # second differences want a larger radius; central slopes stand it
     first, second = np.triu_indices(d, 1)
     offsets: list[Offset] = [None] if math.isnan(f_x) else []
@@ -118,8 +124,8 @@ def dense_model(x: Vector, f_x: float, radius: float) -> Steps[tuple[Gradient, F
     f_x, told = (float(told[0]), told[1:]) if math.isnan(f_x) else (f_x, told)
     ahead, behind, mixed = told[:d], told[d : 2 * d], told[2 * d :]
     g, bends = (ahead - behind) / (2 * r), (ahead - 2 * f_x + behind) / r**2
-    A = np.diag(np.nan_to_num(bends))
-    A[first, second] = A[second, first] = np.nan_to_num((ahead[first] + behind[second] - mixed - f_x) / r**2)
+    A = np.diag(bends)
+    A[first, second] = A[second, first] = (ahead[first] + behind[second] - mixed - f_x) / r**2
     seen = int(np.count_nonzero(~np.isnan(g)))
     return Gradient(np.nan_to_num(g), f_x, np.where(np.isnan(ahead), f_x, ahead), bends, r, seen), A
 
