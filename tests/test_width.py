@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewdim import Auto, RandomGradient, Session, minimize, signs
+from fewdim import Auto, ConjugateSketch, RandomGradient, Session, minimize, signs
 from fewdim.core import Query
 from fewdim.directions import Vector
 from fewdim.methods import fitted
@@ -122,12 +122,24 @@ def test_the_batch_left_to_the_pool_is_one_round() -> None:
     assert used >= 0.85
 
 
-def rounds_to(method: Any, width: int, decay: float) -> int:
-    """Rounds of `width` evaluations at once until eigenvalues i^-decay, d = 300, are down to a gap of 1e-2."""
-    problem = quadratic(power_law(300, decay))
+@pytest.mark.long
+@pytest.mark.parametrize("spread", [0.0, 0.25])
+def test_64_simulated_workers_are_used_by_the_default(spread: float) -> None:
+    """A run of 20 d evaluations at d = 2000: sketches of 128 first, which leave many idle, full gradients later."""
+    problem = quadratic(power_law(2000, 1))
+    with VirtualExecutor(64, spread, seed=1) as executor:
+        minimize(problem.fun, problem.x0, rng=0, maxfev=40_000, tol=0, noise=0, workers=executor)
+        used = executor.busy / (executor.width * executor.now)
+    print(f"spread {spread}: utilisation {used:.3f}")
+    assert used >= 0.85
+
+
+def rounds_to(method: Any, width: int, decay: float, target: float = 1e-2) -> int:
+    """Rounds of `width` evaluations at once until eigenvalues i^-decay, d = 300, rotated, are down to the target."""
+    problem = quadratic(power_law(300, decay), rotate=3)
     session: Session[Any] = Session(fitted(method, width), problem.x0, rng=0)
     rounds = 0
-    while session.lowest > problem.target(1e-2):
+    while session.lowest > problem.target(target):
         points = session.ask()
         rounds += -(-len(points) // width)
         for point in points:
@@ -137,9 +149,26 @@ def rounds_to(method: Any, width: int, decay: float) -> int:
 
 @pytest.mark.parametrize("decay", [1, 2])
 def test_the_default_is_done_in_fewer_rounds_than_large_batches_of_plain_steps(decay: float) -> None:
-    """Its line searches leave a wide pool idle (it is used to a third or less), and yet it ends sooner."""
+    """Its line searches leave a wide pool idle, and yet it ends sooner."""
     for width in (4, 16, 64):
         assert rounds_to(Auto(noise=0), width, decay) < 0.8 * rounds_to(RandomGradient(noise=0), width, decay)
+
+
+@pytest.mark.parametrize("decay", [1, 2])
+def test_a_wide_line_search_saves_rounds(decay: float) -> None:
+    """64 workers: one query for predictor and memory, one for all lengths, against the same sketches without."""
+    wide, narrow = ConjugateSketch(noise=0).fit(64), ConjugateSketch(noise=0, least=128)
+    assert rounds_to(wide, 64, decay) == rounds_to(ConjugateSketch(noise=0), 64, decay)
+    with_width = rounds_to(wide, 64, decay)
+    without = rounds_to(Unfitted(narrow), 64, decay)
+    assert with_width < without
+
+
+class Unfitted:
+    """A method that takes no width."""
+
+    def __init__(self, method: Any) -> None:
+        self.start, self.step, self.done = method.start, method.step, method.done
 
 
 def sleepy(x: Vector) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,9 @@ def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tup
     """
     values = yield from insisted(Query(x, (*along_axes(h), *along_axes(-h))))
     ahead, behind = values[: x.size], values[x.size :]
-    c = (ahead + behind - 2 * f_x) / h**2
+    with np.errstate(all="ignore"):  # a radius of 1e-160 has no square
+        c = (ahead + behind - 2 * f_x) / h**2
+    c[~np.isfinite(c)] = math.nan
     seen = np.abs(c[~np.isnan(c)])
     middling = float(np.median(seen)) if seen.size else 0.0
     c = np.where(np.isnan(c), middling if known is None else known, c)

@@ -121,14 +121,10 @@ def minimize(
     >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
     (True, True)
     """
-    _check(maxfev, f_target, maxtime, tol, on_failure)
-    if not callable(fun):
-        raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
-    box = None if bounds is None else Box.of(bounds, x0)
-    if box is not None and certify:
+    _check(fun, maxfev, f_target, maxtime, tol, on_failure)
+    if bounds is not None and certify:
         raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
-    seen = fun if box is None else Boxed(fun, box, vectorized)
-    start = x0 if box is None else box.free(x0)
+    box = None if bounds is None else Box.of(bounds, x0)
     settings = dict(options or {})
     reuse_buffer = bool(settings.pop("reuse_buffer", False))
     arguments = args if isinstance(args, tuple) else (args,)
@@ -146,12 +142,13 @@ def minimize(
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
         recording = None if book is None else stack.enter_context(book.recording())
+        seen = fun if box is None else Boxed(fun, box, vectorized)
         pool = stack.enter_context(pools.pool(seen, arguments, workers, timeout, vectorized, reuse_buffer))
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
         solver = fitted(_method(method, settings, noise), width)
-        session: Session[Any] = Session(solver, start, rng=key)
+        session: Session[Any] = Session(solver, x0 if box is None else box.free(x0), rng=key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
         else:
@@ -236,8 +233,10 @@ def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
 
 
 def _check(
-    maxfev: int | None, f_target: float | None, maxtime: float | None, tol: float | None, on_failure: str
+    fun: Any, maxfev: int | None, f_target: float | None, maxtime: float | None, tol: float | None, on_failure: str
 ) -> None:
+    if not callable(fun):
+        raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
     if maxfev is not None and not (1 <= maxfev < math.inf and maxfev == int(maxfev)):
         raise ValueError(f"minimize(maxfev=...) must be an integer of at least 1; got {maxfev!r}.")
     if f_target is not None and math.isnan(f_target):

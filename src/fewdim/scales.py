@@ -122,8 +122,10 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
         size = float(np.abs(table).max())
         level, reliable = difference_level(table)
         sides = max(difference_level(table[:4])[0], difference_level(table[5:])[0])
-        if sides < 0.01 * level:  # smooth on either side of x: a jump there, not noise
-            level = sides
+        if sides < 0.01 * level:  # smooth on either side of x
+            left, right = 2 * table[3] - table[2], 2 * table[5] - table[6]
+            offset = abs(f_x - 0.5 * float(left + right))
+            level = sides if abs(left - right) > 0.5 * offset else offset  # a jump, or an error that a query shares
         jumps = np.diff(np.unique(table))
         if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
             level, reliable = 0.3 * float(jumps.min()), True
@@ -145,7 +147,7 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
 
 
 def noise_here(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
-    """`noise_level` at a point chosen for its low value f_x: measured afresh, since that was lucky if there is noise."""
+    """`noise_level` at a point chosen for its low value f_x, which in noise was a lucky one and is measured afresh."""
     again = yield from value(x)
     return (yield from noise_level(x, f_x if math.isnan(again) else again, key))
 

@@ -161,7 +161,10 @@ def test_fewer_evaluations_than_random_pursuit(decay: float, limit: float) -> No
     [
         ({"memory": -1}, r"ConjugateSketch\(memory=...\) must be a number of at least 0; got -1"),
         ({"sketch": 0}, r"ConjugateSketch\(sketch=...\) must be an integer of at least 1; got 0"),
-        ({"directions": "axis"}, r"ConjugateSketch\(directions=...\) must be one of 'orthogonal', 'signs', 'gaussian', 'sphere'"),
+        (
+            {"directions": "axis"},
+            r"ConjugateSketch\(directions=...\) must be one of 'orthogonal', 'signs', 'gaussian', 'sphere'",
+        ),
         ({"memory_limit": 0}, r"ConjugateSketch\(memory_limit=...\) must be an integer of at least 1; got 0"),
     ],
 )

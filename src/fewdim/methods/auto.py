@@ -96,12 +96,13 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`, whose first look at f tells the effective
-    rank of the Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do, and
-    `QuasiNewton` takes over, at once up to d = 200, after 2d values above.  Otherwise one step of `QuasiNewton` is tried
-    after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch does with d values; if
-    not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is compared with 60 values of
-    the sketch in the same way.  It also takes over when a sketched step has come to cost as much as a gradient.
+    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`, whose first look at f tells the
+    effective rank of the Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do,
+    and `QuasiNewton` takes over, at once up to d = 200, after 2d values above.  Otherwise a step of `QuasiNewton` is
+    tried after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch does with d
+    values; if not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is compared with 60
+    values of the sketch in the same way.  It also takes over when a sketched step has come to cost as much as a
+    gradient.
 
     Where values are noisy and two decreases in a row are below 10 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under

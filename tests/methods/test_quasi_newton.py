@@ -1,0 +1,105 @@
+"""Quasi-Newton on differences: exact where it says so, sparing, and honest about noise."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewdim import QuasiNewton, Session, minimize
+from fewdim.directions import Vector
+from fewdim.problems import power_law, quadratic
+
+
+def states(method: Any, fun: Any, x0: Vector, steps: int, rng: int = 0) -> list[Any]:
+    session: Session[Any] = Session(method, x0, rng=rng)
+    found = [session.state]
+    while len(found) <= steps and not session.done:
+        for point in session.ask():
+            session.tell(point.id, fun(point.x))
+        if session.state is not found[-1]:
+            found.append(session.state)
+    return found
+
+
+def test_corrected_forward_differences_are_exact_on_quadratics() -> None:
+    """The gradient of the second step, from d values, to sqrt(round-off) of its size: a plain forward one is off by
+    h A_ii / 2, which is as large as its round-off error; here only the latter is left.
+    """
+    problem = quadratic(power_law(30, 1), rotate=3)
+    found = states(QuasiNewton(noise=0), problem.fun, problem.x0, 3)
+    hessian = np.array([[problem.fun(a + b) - problem.fun(a) - problem.fun(b) for b in np.eye(30)] for a in np.eye(30)])
+    for before, after in itertools.pairwise(found[1:]):
+        error = np.abs(after.gradient - hessian @ before.x)
+        assert error.max() < 1e-7 * np.abs(hessian @ before.x).max()
+    assert np.allclose(found[1].diagonal, np.diag(hessian), rtol=1e-3)
+
+
+def test_a_diagonal_hessian_takes_one_step() -> None:
+    """1 + 2d values and one for the step.  Curvatures are good to round-off / h^2 with h = 1e-4, 2e-8 of the largest
+    and so 1e-4 of the smallest, 2e-4; the square of that, times its share of f, is left.
+    """
+    problem = quadratic(power_law(16, 3))
+    result = minimize(problem.fun, problem.x0, method="quasi-newton", maxfev=1 + 2 * 16 + 1, tol=0)
+    assert result.fun < 1e-10 * problem.fun(problem.x0)
+
+
+def test_a_quadratic_takes_about_d_gradients_at_most() -> None:
+    """With all pairs kept the directions are conjugate; line searches are not exact, which costs some."""
+    problem = quadratic(power_law(20, 1), rotate=3)
+    result = minimize(problem.fun, problem.x0, method=QuasiNewton(), f_target=problem.target(1e-10), maxfev=10**5)
+    assert result.nfev < 20 * 22 + 60
+
+
+def test_the_value_never_rises() -> None:
+    def rosenbrock(x: Any) -> float:
+        return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
+
+    values = [state.f_x for state in states(QuasiNewton(), rosenbrock, -np.ones(8), 60)[1:]]
+    assert (np.diff(values) <= 0).all()
+    assert values[-1] < 1e-8
+
+
+def test_a_misleading_diagonal_is_not_used() -> None:
+    """Matrix factorisation from near 0: curvatures along the axes there say nothing about the way, 3 seeds."""
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((12, 3))
+    product = factor @ factor.T / 12
+
+    def fun(x: Any) -> float:
+        v = x.reshape(12, 3)
+        return 0.25 * float(np.sum((v @ v.T - product) ** 2))
+
+    for seed in range(3):
+        x0 = 0.1 * np.random.default_rng(seed).standard_normal(36)
+        assert minimize(fun, x0, method="quasi-newton", maxfev=3000).fun < 1e-6 * fun(x0)
+
+
+def test_in_few_dimensions_the_noise_is_not_looked_at_without_a_reason() -> None:
+    """The first gradient is complete after 1 + 2d values."""
+    session: Session[Any] = Session(QuasiNewton(), np.ones(10), rng=0)
+    asked = []
+    while session.nit < 2:
+        points = session.ask()
+        asked.append(len(points))
+        for point in points:
+            session.tell(point.id, float(point.x @ point.x))
+    assert asked[:2] == [1, 20]
+
+
+def test_noise_is_found_out_by_a_gradient_that_makes_no_sense() -> None:
+    rng = np.random.default_rng(1)
+    found = states(QuasiNewton(), lambda x: float(x @ x) + 1e-3 * rng.standard_normal(), np.ones(10), 3)
+    assert 3e-4 < found[-1].noise < 3e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"memory": 0}, r"QuasiNewton\(memory=...\) must be an integer of at least 1; got 0"),
+        ({"noise": -1}, r"QuasiNewton\(noise=...\) must be \"auto\" or a number of at least 0; got -1"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        QuasiNewton(**settings)
