@@ -604,6 +604,6 @@ def test_points_of_a_query_share_a_key_and_queries_do_not(workers: int | None, v
 
 def test_bounds_and_keys_together() -> None:
     def fun(x: Any, key: Any) -> float:
-        return float((x - 2) @ (x - 2)) + 0 * key[-1]
+        return float((x - 2) @ (x - 2) + 0 * key[-1])
 
     assert np.allclose(minimize(fun, np.zeros(5), bounds=[(-1, 1)] * 5, rng=0).x, 1, atol=1e-4)
