@@ -27,8 +27,10 @@ class Box(NamedTuple):
     high: Array
 
     @classmethod
-    def of(cls, bounds: Any, x0: ArrayLike) -> Box:
+    def of(cls, bounds: Any, x0: ArrayLike, certify: bool = False) -> Box:
         """From a `scipy.optimize.Bounds` or a pair (min, max) per coordinate; None is no bound."""
+        if certify:
+            raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
         x = np.asarray(x0, dtype=float)
         if hasattr(bounds, "lb"):
             low, high = np.broadcast_to(bounds.lb, x.shape), np.broadcast_to(bounds.ub, x.shape)
@@ -105,3 +107,8 @@ class Boxed:
         if self.vectorized:
             return self.wrapped(np.array([self.box.inside(row) for row in y]), *args, **key)
         return self.wrapped(self.box.inside(y), *args, **key)
+
+
+def boxed(fun: Callable[..., Any], box: Box | None, vectorized: bool) -> Callable[..., Any]:
+    """`fun` seen from y; `fun` itself without a box."""
+    return fun if box is None else Boxed(fun, box, vectorized)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from fewdim import evaluate, pools
-from fewdim.box import Box, Boxed
+from fewdim.box import Box, boxed
 from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
@@ -122,9 +122,7 @@ def minimize(
     (True, True)
     """
     _check(fun, maxfev, f_target, maxtime, tol, on_failure)
-    if bounds is not None and certify:
-        raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
-    box = None if bounds is None else Box.of(bounds, x0)
+    box = None if bounds is None else Box.of(bounds, x0, certify)
     settings = dict(options or {})
     reuse_buffer = bool(settings.pop("reuse_buffer", False))
     arguments = args if isinstance(args, tuple) else (args,)
@@ -142,8 +140,9 @@ def minimize(
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
         recording = None if book is None else stack.enter_context(book.recording())
-        seen = fun if box is None else Boxed(fun, box, vectorized)
-        pool = stack.enter_context(pools.pool(seen, arguments, workers, timeout, vectorized, reuse_buffer))
+        pool = stack.enter_context(
+            pools.pool(boxed(fun, box, vectorized), arguments, workers, timeout, vectorized, reuse_buffer)
+        )
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
