@@ -31,6 +31,11 @@ Maxfev = Annotated[int | None, typer.Option(help="Most evaluations.")]
 Noise = Annotated[str, typer.Option(help="Level of the noise, in units of f; 0 is exact.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same run.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that evaluate at once; -1: one a core.")]
+GOES_ON = {
+    "maxfev": "; the same line with a larger --maxfev goes on from there",
+    "maxtime": "; the same line goes on from there",
+    "interrupted": "; the same line goes on from there",
+}
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -76,7 +81,9 @@ def minimize(
         "workers": workers,
     }
     limits: dict[str, Any] = {"maxfev": maxfev, "maxtime": maxtime, "f_target": target, "tol": tol, "timeout": timeout}
-    kept = {"out": out if out.suffix == ".npy" else Path(f"{out}.npy"), "journal": journal, "report": report}
+    kept = {"out": inputs.writable("--out", inputs.array_file(out)), "journal": journal, "report": report}
+    if report is not None:
+        inputs.writable("--report", report)
     with _record(journal, report) as path:
         notes: dict[str, Any] = {"command": shlex.join(["fewdim", *sys.argv[1:]])}
         if dimension and path is not None and not _measured(path):
@@ -128,7 +135,7 @@ def _tell(result: Any, seconds: float, kept: dict[str, Path | None], as_json: bo
     print(result.message)
     print(f"x is kept in {kept['out']}")
     if kept["journal"] is not None:
-        print(f"the run is kept in {kept['journal']}; the same line with a larger --maxfev goes on from there")
+        print(f"the run is kept in {kept['journal']}{GOES_ON.get(result.reason, '')}")
     if kept["report"] is not None:
         print(f"report: {kept['report']}")
 
@@ -185,12 +192,10 @@ def certify(
     """
     function, _ = inputs.function(fun, command, template=template, point=point, pattern=pattern, key=key)
     level, start = inputs.number_or_auto(noise), inputs.start(x0)
-    judge = getattr(fewdim, "certify", None)
-    if judge is None:
-        raise inputs.WrongInput("this version of fewdim cannot certify; install a newer one.")
-    found = judge(function, start, epsilon=epsilon, delta=delta, maxfev=maxfev, noise=level, rng=seed)
+    found = fewdim.certify(function, start, epsilon=epsilon, delta=delta, maxfev=maxfev, noise=level, rng=seed)
     if json:
-        _print_json({"verdict": found.verdict, "text": str(found)})
+        numbers = ("gradient_norm", "gradient_error", "curvature", "curvature_error", "noise", "nfev")
+        _print_json({"verdict": found.verdict, "text": str(found), **{name: getattr(found, name) for name in numbers}})
     else:
         print(found)
     raise typer.Exit(DONE if found.verdict == "second-order stationary" else MISSED)
