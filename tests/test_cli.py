@@ -180,6 +180,7 @@ def test_exit_codes(place: Path, capsys: pytest.CaptureFixture[str], words: tupl
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--pattern", "f"), "--pattern goes with --command"),
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--dimension", "500"), "give --report or --journal"),
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--seed", "-1"), "--seed must be None, an integer"),
+        (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--timeout", "5"), "--timeout needs --workers"),
         (("dimension", "problem.py:bowl", "--x0", "zeros:9", "--maxfev", "5"), "--maxfev must be at least 100"),
         (("show", "gone.db"), "there is no journal gone.db"),
         (("methods", "best"), "there is no method 'best'; there are auto"),
@@ -342,6 +343,7 @@ def test_methods_are_listed_with_guarantee_and_settings(capsys: pytest.CaptureFi
         assert row["name"] in out
         assert row["summary"]
         assert row["guarantee"] != "none"
+        assert row["guarantee"].count("(") == row["guarantee"].count(")"), "cut within a bracket"
         assert row["settings"]
     assert "**Departures.**" in CliRunner().invoke(app, ["methods", "auto"]).output
 

@@ -110,7 +110,7 @@ def methods(
 def about(kind: type[Any], name: str) -> dict[str, Any]:
     """A method by its docstring: one line, the first sentence of its guarantee, its settings."""
     doc = inspect.getdoc(kind) or ""
-    promise = re.search(r"\*\*Guarantee\.\*\*\s+(.*?)(?:[.;](?:\s|$)|\n\n|\Z)", doc, flags=re.DOTALL)
+    promise = re.search(r"\*\*Guarantee\.\*\*\s+(.*?)(?:[.](?:\s|$)|\n\n|\Z)", doc, flags=re.DOTALL)
     settings = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
     guarantee = " ".join(promise[1].split()) if promise else "none"
     return {"name": name, "summary": doc.splitlines()[0], "guarantee": guarantee, "settings": settings}

@@ -82,6 +82,8 @@ def minimize(
     }
     limits: dict[str, Any] = {"maxfev": maxfev, "maxtime": maxtime, "f_target": target, "tol": tol, "timeout": timeout}
     kept = {"out": inputs.writable("--out", inputs.array_file(out)), "journal": journal, "report": report}
+    if timeout is not None and workers is None:
+        raise inputs.WrongInput("--timeout needs --workers, whose processes can be given up; give --workers 1 or more.")
     if report is not None:
         inputs.writable("--report", report)
     with _record(journal, report) as path:
@@ -132,7 +134,7 @@ def _tell(result: Any, seconds: float, kept: dict[str, Path | None], as_json: bo
         return
     spent = f"{result.nfev:,} evaluations, {seconds:.1f} s"
     print(f"f = {result.fun:.10g} after {spent}; f(x0) = {result.history.fun[0]:.10g}")
-    print(result.message)
+    print(" ".join(result.message.split()))  # a function's own error may have several lines
     print(f"x is kept in {kept['out']}")
     if kept["journal"] is not None:
         print(f"the run is kept in {kept['journal']}{GOES_ON.get(result.reason, '')}")
