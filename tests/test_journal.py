@@ -201,7 +201,7 @@ def test_reading(tmp_path: Path) -> None:
 
     journal = Journal(tmp_path / "run.db", label="bowl")
     result = minimize(fun, X0, rng=5, maxfev=200, journal=journal)
-    assert journal.nfev == 200
+    assert 100 < journal.nfev == result.nfev <= 200
     assert journal.best.fun == result.fun
     assert journal.best.x.tobytes() == result.x.tobytes()
     assert journal.description["method"] == "Auto"
