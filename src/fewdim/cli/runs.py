@@ -27,7 +27,6 @@ Form = Annotated[str | None, typer.Option("--point", help="How {point} is writte
 Pattern = Annotated[str | None, typer.Option(help="Regular expression that captures the value.")]
 Key = Annotated[str | None, typer.Option(help="Entry of the JSON that the program prints.")]
 Start = Annotated[str, typer.Option("--x0", help="zeros:1000, ones:28x28 or file.npy.")]
-Maxfev = Annotated[int | None, typer.Option(help="Most evaluations.")]
 Noise = Annotated[str, typer.Option(help="Level of the noise, in units of f; 0 is exact.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same run.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that evaluate at once; -1: one a core.")]
@@ -156,7 +155,7 @@ def dimension(
     point: Form = None,
     pattern: Pattern = None,
     key: Key = None,
-    maxfev: Maxfev = None,
+    maxfev: Annotated[int | None, typer.Option(help="Most evaluations; default 5200.")] = None,
     gap: Annotated[float, typer.Option(help="Forecast to this share of f(x0) - f*, in (0, 1).")] = 0.01,
     noise: Noise = "auto",
     seed: Seed = None,
@@ -183,7 +182,7 @@ def certify(
     key: Key = None,
     epsilon: Annotated[float, typer.Option(help="Largest slope, units of f per unit of x.")] = 1e-4,
     delta: Annotated[float, typer.Option(help="Most negative curvature, units of f per x^2.")] = 1e-2,
-    maxfev: Maxfev = None,
+    maxfev: Annotated[int | None, typer.Option(help="Most evaluations; default what it takes.")] = None,
     noise: Noise = "auto",
     seed: Seed = None,
     json: Json = False,
