@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.optimize
 from numpy.typing import NDArray
 
@@ -68,17 +69,17 @@ def dimension() -> None:
 
 # ---------------------------------------------------------------------------------------------------- which method when
 def quadratic(decay: float, d: int) -> tuple[Callable[[Array], float], Array]:
-    """A quadratic of eigenvalues i^-decay, turned by four reflections, and where it starts."""
+    """A quadratic of eigenvalues i^-decay and where it starts, at 1 or -1 along each eigenvector.
+
+    The eigenvectors are cosines with random signs: no axis is near one, so that a diagonal does not help.
+    """
     eigenvalues = np.arange(1.0, d + 1) ** -decay
-    mirrors = np.random.default_rng(0).standard_normal((4, d))
-    mirrors /= np.linalg.norm(mirrors, axis=1, keepdims=True)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (2, d))
 
-    def turned(x: Array, order: Array) -> Array:
-        for v in order:
-            x = x - 2 * (v @ x) * v
-        return x
+    def f(x: Array) -> float:
+        return 0.5 * float(eigenvalues @ scipy.fft.dct(signs[0] * x, norm="ortho") ** 2)
 
-    return lambda x: 0.5 * float(eigenvalues @ turned(x, mirrors) ** 2), turned(np.ones(d), mirrors[::-1])
+    return f, np.asarray(signs[0] * scipy.fft.idct(signs[1], norm="ortho"))
 
 
 def logistic(d: int) -> tuple[Callable[[Array], float], Array]:

@@ -180,6 +180,7 @@ def test_exit_codes(place: Path, capsys: pytest.CaptureFixture[str], words: tupl
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--pattern", "f"), "--pattern goes with --command"),
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--dimension", "500"), "give --report or --journal"),
         (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--seed", "-1"), "--seed must be None, an integer"),
+        (("minimize", "problem.py:bowl", "--x0", "zeros:9", "--timeout", "5"), "--timeout needs --workers"),
         (("dimension", "problem.py:bowl", "--x0", "zeros:9", "--maxfev", "5"), "--maxfev must be at least 100"),
         (("show", "gone.db"), "there is no journal gone.db"),
         (("methods", "best"), "there is no method 'best'; there are auto"),
@@ -267,7 +268,6 @@ def test_dimension_reports_and_forecasts(place: Path, capsys: pytest.CaptureFixt
     assert {row["gap"] for row in told["forecasts"]} == {0.1}
 
 
-@pytest.mark.skipif(not hasattr(fewdim, "certify"), reason="there is no certify yet")
 def test_certify_judges(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ending(capsys, "certify", "problem.py:bowl", "--x", "ones:20", "--seed", "0")
     assert code == 0
@@ -275,6 +275,8 @@ def test_certify_judges(place: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ending(capsys, "certify", "problem.py:bowl", "--x", "zeros:20", "--seed", "0")[0] == 1
     told = json.loads(ending(capsys, "certify", "problem.py:bowl", "--x", "ones:20", "--seed", "0", "--json")[1])
     assert told["verdict"] == "second-order stationary"
+    assert told["gradient_norm"] <= told["gradient_error"] < 1e-4
+    assert abs(told["curvature"] - 2 / 20) <= told["curvature_error"] + 1e-6
 
 
 def test_looking_at_a_journal(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +303,36 @@ def test_looking_at_a_journal(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert ending(capsys, "replay", "run.db", "--at", "0")[0] == 0
     assert np.array_equal(np.load("fewdim-x.npy"), np.ones(40))
     code, _, err = ending(capsys, "replay", "run.db", "--at", "501")
-    assert (code, "must lie in [0, 500]; got 501" in err) == (2, True)
+    assert (code, "--at must lie in [0, 500], the evaluations of run.db; got 501" in err) == (2, True)
+
+
+def test_a_replayed_point_lies_within_the_bounds(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def bowl(x: Any) -> float:
+        return float((x - 1) @ (x - 1))
+
+    fewdim.minimize(bowl, np.zeros(30), bounds=[(-0.5, 0.5)] * 30, maxfev=300, rng=0, journal="run.db")
+    for at in (1, 100, 300):
+        code, out, _ = ending(capsys, "replay", "run.db", "--at", str(at), "--out", "x")
+        then = float(np.nanmin(Journal("run.db").values[:at]))
+        assert (code, f"f = {then!r}" in out, "x is in x.npy" in out) == (0, True, True)
+        assert bowl(np.load("x.npy")) == then
+
+
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    place: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    words = ("minimize", "problem.py:wrong", "--x0", "zeros:9", option, "gone/file.npy")
+    code, _, err = ending(capsys, *words)  # the function raises: it was not called
+    assert (code, f"{option} must be a file in a folder that is there; got 'gone/file.npy'" in err) == (2, True)
+
+
+def test_only_a_run_that_goes_on_is_said_to(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("minimize", "problem.py:bowl", "--x0", "zeros:9", "--seed", "0", "--journal")
+    assert "the same line with a larger --maxfev" in ending(capsys, *words, "a.db", "--maxfev", "20")[1]
+    out = ending(capsys, *words, "b.db", "--target", "1e-3")[1]
+    assert "the run is kept in b.db" in out
+    assert "the same line" not in out
 
 
 def test_methods_are_listed_with_guarantee_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,6 +343,7 @@ def test_methods_are_listed_with_guarantee_and_settings(capsys: pytest.CaptureFi
         assert row["name"] in out
         assert row["summary"]
         assert row["guarantee"] != "none"
+        assert row["guarantee"].count("(") == row["guarantee"].count(")"), "cut within a bracket"
         assert row["settings"]
     assert "**Departures.**" in CliRunner().invoke(app, ["methods", "auto"]).output
 

@@ -107,6 +107,12 @@ def test_the_table_of_methods_names_them_all() -> None:
     assert re.findall(r"`([a-z-]+)`", table.splitlines()[0]) == list(fewdim.METHODS), "run docs/generate.py which"
 
 
+def test_the_decision_table_names_every_method() -> None:
+    rows = [line.split("|")[2] for line in (ROOT / "docs" / "methods.md").read_text().splitlines() if line[:2] == "| "]
+    taken = re.findall(r'`"([a-z-]+)"`', " ".join(rows))
+    assert set(taken) == set(fewdim.METHODS)
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")

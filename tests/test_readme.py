@@ -31,10 +31,11 @@ def test_the_example_is_the_quickstart_and_prints_what_is_said() -> None:
 
 
 def test_the_snippets_run_one_after_the_other() -> None:
-    reason, noise, same, best, dimension, top, bottom, resumed = run("\n".join(BLOCKS[1:])).splitlines()
+    reason, noise, bounded, same, best, dimension, top, bottom, resumed = run("\n".join(BLOCKS[1:])).splitlines()
     assert (top, bottom) == ("negative curvature", "second-order stationary")
     assert reason.startswith("target")
     assert float(noise.split()[-1]) < 5
+    assert bounded == "True True"
     assert same == "True"
     assert float(best) < 1
     assert dimension.startswith("ED_1 is 3.")  # 2 sum i^-2 = 3.29

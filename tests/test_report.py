@@ -120,6 +120,16 @@ def test_replaying_can_be_watched(tmp_path: Path) -> None:
     assert seen == book.values.tolist()
 
 
+def test_bounds_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    minimize(bowl, np.zeros(60), bounds=[(-0.5, 0.5)] * 60, maxfev=400, rng=0, journal=path)
+    page = html(Journal(path))
+    assert "<td>-0.5 to 0.5</td>" in page
+    assert "these are for the variables that the method works on" in page
+    minimize(bowl, np.zeros(60), maxfev=400, rng=0, journal=tmp_path / "free.db")
+    assert "these are for the variables" not in html(Journal(tmp_path / "free.db"))
+
+
 def test_the_forecast_is_a_band(tmp_path: Path) -> None:
     found = fewdim.effective_dimension(bowl, np.zeros(60), rng=0)
     book = Journal(tmp_path / "run.db", notes={"dimension": dimension_data(found)})

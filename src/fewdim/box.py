@@ -27,10 +27,8 @@ class Box(NamedTuple):
     high: Array
 
     @classmethod
-    def of(cls, bounds: Any, x0: ArrayLike, certify: bool = False) -> Box:
+    def of(cls, bounds: Any, x0: ArrayLike) -> Box:
         """From a `scipy.optimize.Bounds` or a pair (min, max) per coordinate; None is no bound."""
-        if certify:
-            raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
         x = np.asarray(x0, dtype=float)
         if hasattr(bounds, "lb"):
             low, high = np.broadcast_to(bounds.lb, x.shape), np.broadcast_to(bounds.ub, x.shape)

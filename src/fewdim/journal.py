@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from fewdim.box import Box
+from fewdim.directions import Vector
 from fewdim.ledger import FORMAT, Ledger
 from fewdim.loop import History
 from fewdim.methods import METHODS
@@ -135,14 +136,19 @@ class Journal:
         if values.size == 0:
             raise JournalError(f"journal {self.path} holds no value yet.")
         best = self.replay(int(np.nanargmin(values)) + 1).best
+        return best._replace(x=self.inside(best.x))
+
+    def inside(self, x: Vector) -> Vector:
+        """A point of a replayed session as the function saw it: with bounds, methods work on other variables."""
         bounds = self.description.get("bounds")
-        return best if bounds is None else best._replace(x=Box.read(bounds, best.x.shape).inside(best.x))
+        return x if bounds is None else Box.read(bounds, x.shape).inside(x)
 
     def replay(
         self, nfev: int | None = None, *, method: Any = None, watch: Callable[..., None] | None = None
     ) -> Session[Any]:
         """The session after the first `nfev` evaluations (default all), told from the file; nothing is evaluated.
 
+        With bounds its points are those of the method; `inside` gives the function's.
         `method` is needed for methods of one's own, whose settings a file does not bring back.  `watch(state, query,
         values, session)` is called after each query, from the first one on, with the state that asked it.
         """

@@ -121,8 +121,8 @@ def minimize(
     >>> result.success, bool(np.abs(result.x - 1).max() < 1e-3)
     (True, True)
     """
-    _check(fun, maxfev, f_target, maxtime, tol, on_failure)
-    box = None if bounds is None else Box.of(bounds, x0, certify)
+    _check(fun, maxfev, f_target, maxtime, tol, on_failure, bounds if certify else None)
+    box = None if bounds is None else Box.of(bounds, x0)
     settings = dict(options or {})
     reuse_buffer = bool(settings.pop("reuse_buffer", False))
     arguments = args if isinstance(args, tuple) else (args,)
@@ -232,7 +232,13 @@ def _method(method: Any, settings: dict[str, Any], noise: float | str) -> Any:
 
 
 def _check(
-    fun: Any, maxfev: int | None, f_target: float | None, maxtime: float | None, tol: float | None, on_failure: str
+    fun: Any,
+    maxfev: int | None,
+    f_target: float | None,
+    maxtime: float | None,
+    tol: float | None,
+    on_failure: str,
+    certified_bounds: Any,
 ) -> None:
     if not callable(fun):
         raise TypeError(f"minimize(fun=...) must be callable; got {fun!r}.")
@@ -246,6 +252,8 @@ def _check(
         raise ValueError(f"minimize(tol=...) must be at least 0; got {tol!r}.")
     if on_failure not in ("missing", "raise"):
         raise ValueError(f"minimize(on_failure=...) must be 'missing' or 'raise'; got {on_failure!r}.")
+    if certified_bounds is not None:
+        raise ValueError("minimize(certify=True) judges points without bounds; got bounds too.")
 
 
 def _reporter(callback: Callable[..., Any] | None) -> Callable[[OptimizeResult], None] | None:

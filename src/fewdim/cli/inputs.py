@@ -83,6 +83,18 @@ def start(spec: str) -> NDArray[Any]:
     return loaded
 
 
+def array_file(path: Path) -> Path:
+    """The name that numpy.save gives a file."""
+    return path if path.suffix == ".npy" else Path(f"{path}.npy")
+
+
+def writable(option: str, path: Path) -> Path:
+    """The path of a file to be written, in a folder that is there: known before anything is evaluated."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise WrongInput(f"{option} must be a file in a folder that is there; got {str(path)!r}.")
+    return path
+
+
 def settings(words: list[str]) -> dict[str, Any]:
     """Settings of a method, from words such as batch=8: JSON where it is JSON, else text."""
     found = {}

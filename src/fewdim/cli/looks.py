@@ -63,12 +63,14 @@ def replay(
 
     Nothing is evaluated; --at 0 is x0.
     """
-    book = _filled(run)
+    book, place = _filled(run), inputs.writable("--out", inputs.array_file(out))
+    if at is not None and not 0 <= at <= book.nfev:
+        raise inputs.WrongInput(f"--at must lie in [0, {book.nfev}], the evaluations of {run}; got {at}.")
     session = book.replay(at)
     x, fun = (session.best.x, session.best.fun) if session.nfev else (session.state.x.reshape(session.shape), None)
-    np.save(out if out.suffix == ".npy" else Path(f"{out}.npy"), x)
+    np.save(place, book.inside(x))
     value = "x0" if fun is None else f"f = {fun!r}"
-    print(f"{value} after {session.nfev:,} of {book.nfev:,} evaluations; x is in {out}")
+    print(f"{value} after {session.nfev:,} of {book.nfev:,} evaluations; x is in {place}")
 
 
 def report(
@@ -79,7 +81,7 @@ def report(
 
     One file, which needs no network; nothing is evaluated.
     """
-    path = run.with_suffix(".html") if out is None else out
+    path = run.with_suffix(".html") if out is None else inputs.writable("--out", out)
     write_report(_filled(run), path)
     print(f"report: {path}")
 
@@ -108,7 +110,7 @@ def methods(
 def about(kind: type[Any], name: str) -> dict[str, Any]:
     """A method by its docstring: one line, the first sentence of its guarantee, its settings."""
     doc = inspect.getdoc(kind) or ""
-    promise = re.search(r"\*\*Guarantee\.\*\*\s+(.*?)(?:[.;](?:\s|$)|\n\n|\Z)", doc, flags=re.DOTALL)
+    promise = re.search(r"\*\*Guarantee\.\*\*\s+(.*?)(?:[.](?:\s|$)|\n\n|\Z)", doc, flags=re.DOTALL)
     settings = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
     guarantee = " ".join(promise[1].split()) if promise else "none"
     return {"name": name, "summary": doc.splitlines()[0], "guarantee": guarantee, "settings": settings}

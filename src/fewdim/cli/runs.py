@@ -27,10 +27,14 @@ Form = Annotated[str | None, typer.Option("--point", help="How {point} is writte
 Pattern = Annotated[str | None, typer.Option(help="Regular expression that captures the value.")]
 Key = Annotated[str | None, typer.Option(help="Entry of the JSON that the program prints.")]
 Start = Annotated[str, typer.Option("--x0", help="zeros:1000, ones:28x28 or file.npy.")]
-Maxfev = Annotated[int | None, typer.Option(help="Most evaluations.")]
 Noise = Annotated[str, typer.Option(help="Level of the noise, in units of f; 0 is exact.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same run.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that evaluate at once; -1: one a core.")]
+GOES_ON = {
+    "maxfev": "; the same line with a larger --maxfev goes on from there",
+    "maxtime": "; the same line goes on from there",
+    "interrupted": "; the same line goes on from there",
+}
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -76,7 +80,11 @@ def minimize(
         "workers": workers,
     }
     limits: dict[str, Any] = {"maxfev": maxfev, "maxtime": maxtime, "f_target": target, "tol": tol, "timeout": timeout}
-    kept = {"out": out if out.suffix == ".npy" else Path(f"{out}.npy"), "journal": journal, "report": report}
+    kept = {"out": inputs.writable("--out", inputs.array_file(out)), "journal": journal, "report": report}
+    if timeout is not None and workers is None:
+        raise inputs.WrongInput("--timeout needs --workers, whose processes can be given up; give --workers 1 or more.")
+    if report is not None:
+        inputs.writable("--report", report)
     with _record(journal, report) as path:
         notes: dict[str, Any] = {"command": shlex.join(["fewdim", *sys.argv[1:]])}
         if dimension and path is not None and not _measured(path):
@@ -125,10 +133,10 @@ def _tell(result: Any, seconds: float, kept: dict[str, Path | None], as_json: bo
         return
     spent = f"{result.nfev:,} evaluations, {seconds:.1f} s"
     print(f"f = {result.fun:.10g} after {spent}; f(x0) = {result.history.fun[0]:.10g}")
-    print(result.message)
+    print(" ".join(result.message.split()))  # a function's own error may have several lines
     print(f"x is kept in {kept['out']}")
     if kept["journal"] is not None:
-        print(f"the run is kept in {kept['journal']}; the same line with a larger --maxfev goes on from there")
+        print(f"the run is kept in {kept['journal']}{GOES_ON.get(result.reason, '')}")
     if kept["report"] is not None:
         print(f"report: {kept['report']}")
 
@@ -147,7 +155,7 @@ def dimension(
     point: Form = None,
     pattern: Pattern = None,
     key: Key = None,
-    maxfev: Maxfev = None,
+    maxfev: Annotated[int | None, typer.Option(help="Most evaluations; default 5200.")] = None,
     gap: Annotated[float, typer.Option(help="Forecast to this share of f(x0) - f*, in (0, 1).")] = 0.01,
     noise: Noise = "auto",
     seed: Seed = None,
@@ -174,7 +182,7 @@ def certify(
     key: Key = None,
     epsilon: Annotated[float, typer.Option(help="Largest slope, units of f per unit of x.")] = 1e-4,
     delta: Annotated[float, typer.Option(help="Most negative curvature, units of f per x^2.")] = 1e-2,
-    maxfev: Maxfev = None,
+    maxfev: Annotated[int | None, typer.Option(help="Most evaluations; default what it takes.")] = None,
     noise: Noise = "auto",
     seed: Seed = None,
     json: Json = False,
@@ -185,12 +193,10 @@ def certify(
     """
     function, _ = inputs.function(fun, command, template=template, point=point, pattern=pattern, key=key)
     level, start = inputs.number_or_auto(noise), inputs.start(x0)
-    judge = getattr(fewdim, "certify", None)
-    if judge is None:
-        raise inputs.WrongInput("this version of fewdim cannot certify; install a newer one.")
-    found = judge(function, start, epsilon=epsilon, delta=delta, maxfev=maxfev, noise=level, rng=seed)
+    found = fewdim.certify(function, start, epsilon=epsilon, delta=delta, maxfev=maxfev, noise=level, rng=seed)
     if json:
-        _print_json({"verdict": found.verdict, "text": str(found)})
+        numbers = ("gradient_norm", "gradient_error", "curvature", "curvature_error", "noise", "nfev")
+        _print_json({"verdict": found.verdict, "text": str(found), **{name: getattr(found, name) for name in numbers}})
     else:
         print(found)
     raise typer.Exit(DONE if found.verdict == "second-order stationary" else MISSED)

@@ -49,7 +49,7 @@ def run_data(journal: Journal) -> Data:
     return {
         "problem": about["problem"],
         "method": about["method"],
-        "settings": about["settings"],
+        "settings": {**about["settings"], **_bounds(about.get("bounds"))},
         "shape": about["shape"],
         "d": math.prod(about["shape"]),
         "dtype": about["dtype"],
@@ -75,6 +75,13 @@ def run_data(journal: Journal) -> Data:
         "dimension": dimension,
         "band": None if dimension is None else band(dimension, about["method"], history),
     }
+
+
+def _bounds(data: list[Any] | None) -> Data:
+    if data is None:
+        return {}
+    same = all(isinstance(side, float) for side in data)
+    return {"bounds": f"{data[0]:g} to {data[1]:g}" if same else "one pair for each parameter"}
 
 
 def _curves(found: Diagnostics | str) -> Data:

@@ -155,7 +155,10 @@ def _diagnostics(data: Data, charts: Charts) -> str:
         return "<p>This run asked along no random direction, so that its values tell neither slope nor curvature.</p>"
     noise = found["noise"]
     level = "" if noise is None else f" Noise level used: {noise:.3g} (units of f)."
-    return f'<div class="grid">{"".join(parts)}</div><p>{found["nit"]:,} steps.{level}</p>'
+    bounded = (
+        " With bounds these are for the variables that the method works on." if "bounds" in data["settings"] else ""
+    )
+    return f'<div class="grid">{"".join(parts)}</div><p>{found["nit"]:,} steps.{level}{bounded}</p>'
 
 
 def _dimension(data: Data, charts: Charts) -> str:
@@ -206,7 +209,11 @@ def _resume(data: Data, path: Path | None) -> str:
         return "<p>The run was not kept: with <code>--journal run.db</code> the same line goes on where it ended.</p>"
     command = data["command"]
     again = f"fewdim.minimize(fun, x0, rng={data['seed']}, journal={str(path)!r}, maxfev={2 * data['nfev']})"
-    first = f"{command}   # with a larger --maxfev" if command else f"{again}   # with the fun and x0 of this run"
+    first = (
+        f"{command}   # with a larger --maxfev"
+        if command
+        else f"{again}   # with fun, x0 and the other arguments of this run"
+    )
     return (
         f'<pre tabindex="0">{escape(first)}\n{escape(f"fewdim replay {shlex.quote(str(path))} --out x.npy")}'
         "   # the best point</pre>"
