@@ -140,9 +140,8 @@ def minimize(
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
         recording = None if book is None else stack.enter_context(book.recording())
-        pool = stack.enter_context(
-            pools.pool(boxed(fun, box, vectorized), arguments, workers, timeout, vectorized, reuse_buffer)
-        )
+        seen = boxed(fun, box, vectorized)
+        pool = stack.enter_context(pools.pool(seen, arguments, workers, timeout, vectorized, reuse_buffer))
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
