@@ -124,8 +124,13 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
         sides = max(difference_level(table[:4])[0], difference_level(table[5:])[0])
         if sides < 0.01 * level:  # smooth on either side of x
             left, right = 2 * table[3] - table[2], 2 * table[5] - table[6]
-            offset = abs(f_x - 0.5 * float(left + right))
-            level = sides if abs(left - right) > 0.5 * offset else offset  # a jump, or an error that a query shares
+            middle = 0.5 * float(left + right)
+            if abs(left - right) <= 0.5 * abs(f_x - middle):  # and f(x) is beside: an error that a query shares
+                seen = [f_x, middle]
+                for _ in range(3):
+                    seen += [(yield from value(x))]
+                return Resolution(float(np.nanstd(seen, ddof=1)), ROUND_OFF)
+            level = sides  # a jump at x
         jumps = np.diff(np.unique(table))
         if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
             level, reliable = 0.3 * float(jumps.min()), True
