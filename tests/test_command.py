@@ -119,8 +119,8 @@ def test_failures_reach_the_journal(tmp_path: Path) -> None:
     )
     fun = command([PY, "-S", "-c", code, "{point}"], point="json")
     path = tmp_path / "run.db"
-    result = minimize(fun, X, rng=1, maxfev=25, journal=path)
-    again = minimize(fun, X, rng=1, maxfev=30, workers=2, journal=path)
+    result = minimize(fun, X, method="random-pursuit", rng=1, maxfev=25, journal=path)
+    again = minimize(fun, X, method="random-pursuit", rng=1, maxfev=30, workers=2, journal=path)
     assert result.nfail > 0
     assert "exit code 1; stderr ends: the mesh is tangled" in Journal(path).failures[0].message
     assert again.nfev == 30

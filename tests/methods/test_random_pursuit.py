@@ -76,6 +76,8 @@ def test_concave_at_the_start() -> None:
 
 
 def test_ends_when_nothing_is_left() -> None:
-    result = minimize(lambda x: float(np.abs(x).max()), np.ones(30), rng=0, tol=0, maxfev=10**6)
+    result = minimize(
+        lambda x: float(np.abs(x).max()), np.ones(30), method="random-pursuit", rng=0, tol=0, maxfev=10**6
+    )
     assert result.success  # stuck at a kink: no direction of 100 in a row goes down
     assert result.nfev < 10**6
