@@ -23,6 +23,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import fewdim
 from benchmarks.harness import TARGETS, run
 from benchmarks.problems import problem
@@ -43,6 +45,8 @@ PROBLEMS = (
     "broyden-tridiagonal-150",
 )
 SKETCH = "fewdim.methods.conjugate_sketch"
+NEWTON = "fewdim.methods.quasi_newton"
+AUTO = "fewdim.methods.auto"
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,20 @@ class Variant:
     names: dict[str, Any] = field(default_factory=dict)  # "module:name" -> value
 
 
-def _no_pass(s: Any, scales: Any) -> Any:
+def _no_pass(s: Any) -> Any:
     """Instead of a second pass: nothing is asked for, nothing is changed."""
     yield from ()
     return s, [0.0] * len(s.memory)
+
+
+def _no_diagonal(s: Any, diagonal: Any) -> Any:
+    """The multiple of the identity that the diagonal averages to."""
+    return np.full_like(diagonal, diagonal.mean())
+
+
+def _diagonal(s: Any, diagonal: Any) -> Any:
+    """The diagonal, whatever it explains."""
+    return diagonal
 
 
 VARIANTS: dict[str, Variant] = {
@@ -70,8 +84,14 @@ VARIANTS: dict[str, Variant] = {
     "least 32": Variant("m", fewdim.Auto(least=32)),
     "no guard": Variant("guard", names={f"{SKETCH}:GUARD": -math.inf}),
     "guard 0.95": Variant("guard", names={f"{SKETCH}:GUARD": 0.95}),
-    "no second pass": Variant("second pass", names={f"{SKETCH}:_second_pass": _no_pass}),
-    "sketch only": Variant("trial of another engine", fewdim.ConjugateSketch()),
+    "no second pass": Variant("second pass", names={f"{SKETCH}:second_pass": _no_pass}),
+    "no trial": Variant("trial", fewdim.Auto(trial=math.inf)),
+    "no look at the rank": Variant("trial", names={f"{AUTO}:EVEN": math.inf}),
+    "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
+    "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),
+    "quasi-Newton only": Variant("engine", fewdim.QuasiNewton()),
+    "sketch only": Variant("engine", fewdim.ConjugateSketch()),
+    "sketch only, signs": Variant("direction law", fewdim.ConjugateSketch(directions="signs")),
     "sketch only, gaussian": Variant("direction law", fewdim.ConjugateSketch(directions="gaussian")),
     "sketch only, sphere": Variant("direction law", fewdim.ConjugateSketch(directions="sphere")),
 }

@@ -294,12 +294,17 @@ def test_slopes_and_profiles_by_hand() -> None:
 @pytest.mark.parametrize("label", ablations.VARIANTS)
 def test_variants_can_be_applied_and_leave_no_trace(label: str) -> None:
     variant = ablations.VARIANTS[label]
-    module = sys.modules[ablations.SKETCH]
-    before = dict(vars(module))
+    modules = [sys.modules[name] for name in (ablations.SKETCH, ablations.NEWTON, ablations.AUTO)]
+    before = [dict(vars(module)) for module in modules]
     with ablations.applied(variant):
-        changed = {name for name, value in vars(module).items() if before.get(name) is not value}
-        assert changed == {where.partition(":")[2] for where in variant.names}
-    assert all(vars(module)[name] is value for name, value in before.items())
+        changed = {
+            f"{module.__name__}:{name}"
+            for module, kept in zip(modules, before, strict=True)
+            for name, value in vars(module).items()
+            if kept.get(name) is not value
+        }
+        assert changed == set(variant.names)
+    assert [dict(vars(module)) for module in modules] == before
 
 
 def test_a_variant_is_measured_against_the_default_by_hand() -> None:
