@@ -19,7 +19,7 @@ from fewdim.scales import noise_here
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 TRIAL = 4  # times d values, after which a full gradient is tried
-FEW = 200  # dimensions in which a full gradient may come first; in more, after 2d values
+FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
@@ -98,11 +98,11 @@ class Auto:
 
     Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`, whose first look at f tells the
     effective rank of the Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do,
-    and `QuasiNewton` takes over, at once up to d = 200, after 2d values above.  Otherwise a step of `QuasiNewton` is
-    tried after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch does with d
-    values; if not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is compared with 60
-    values of the sketch in the same way.  It also takes over when a sketched step has come to cost as much as a
-    gradient.
+    and `QuasiNewton` takes over, at once up to d = 200 for each worker, after 2d values above.  Otherwise a step of
+    `QuasiNewton` is tried after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch
+    does with d values; if not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is
+    compared with 60 values of the sketch in the same way.  It also takes over when a sketched step has come to cost as
+    much as a gradient.
 
     Where values are noisy and two decreases in a row are below 10 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
@@ -198,7 +198,7 @@ class Auto:
         d = s.x.size
         if s.engine == "sketch":
             assert s.sketch is not None
-            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW or s.nfev >= 2 * d):
+            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW * self.width or s.nfev >= 2 * d):
                 return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
             n = len(s.sketch.memory)
             if n and max(self.least, 2 * n) + n + 3 >= d + 2:
