@@ -194,3 +194,15 @@ def test_tough_starts(name: str) -> None:
     result = minimize(fun, x0, maxfev=6000, rng=0)
     assert result.fun <= fun(x0)
     assert result.fun <= below, result.message
+
+
+def test_a_sketch_that_comes_back_looks_at_where_it_is() -> None:
+    """What the first look saw at x0 is gone when quasi-Newton, in charge since then, tries the sketch elsewhere."""
+    problem = quadratic(power_law(60, 0.3), rotate=3)
+    session: Session[Any] = Session(Auto(trial=0.5), problem.x0, rng=0)
+    while reasons(session)[-1] != "trial":
+        for point in session.ask():
+            session.tell(point.id, problem.fun(point.x))
+    assert reasons(session) == ["start", "even", "trial"]
+    assert session.state.sketch.sketch is None
+    assert session.state.sketch.x is session.state.newton.x

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fewdim.core import Cost, Delegate, Method, Query, Steps, T, Values
+from fewdim.core import Cost, Delegate, Method, Query, Steps, T, Values, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
@@ -18,7 +18,6 @@ from fewdim.scales import noise_here
 
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
-TRIAL = 4  # times d values, after which a full gradient is tried
 FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
@@ -75,8 +74,7 @@ class AutoState:
 
     @property
     def x(self) -> Vector:
-        x: Vector = self.inner.x
-        return x
+        return self.inner.x  # type: ignore[no-any-return]
 
 
 class _Counted(Delegate[T]):
@@ -88,6 +86,13 @@ class _Counted(Delegate[T]):
         query = super().advance(values)
         self.count += len(query)
         return query
+
+
+def _counted(steps: Steps[T]) -> Steps[tuple[T, int]]:
+    """What the steps return, and how many values they asked for."""
+    delegate: Any = _Counted(steps)
+    result: T = yield from delegate
+    return result, delegate.count
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class Auto:
     least: int = 8
     width: int = 1
     noise: float | Literal["auto"] = "auto"
-    trial: float = TRIAL
+    trial: float = 4.0
 
     def __post_init__(self) -> None:
         check_count(self, memory=self.memory, least=self.least, width=self.width)
@@ -173,15 +178,14 @@ class Auto:
         return "; ".join(f"{NAMES[who]} from evaluation {nfev + 1} ({WHY[why]})" for nfev, who, why, _ in state.story)
 
     def step(self, state: AutoState) -> Steps[AutoState]:
-        counted: Any = _Counted(self._engine(state).step(state.inner))
-        inner = yield from counted
-        s = replace(state, k=state.k + 1, nfev=state.nfev + counted.count)
+        inner, asked = yield from _counted(self._engine(state).step(state.inner))
+        s = evolve(state, k=state.k + 1, nfev=state.nfev + asked)
         if s.engine in ("gradient", "pursuit"):
-            s = replace(s, last=inner)
+            s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
-        s = replace(s, sketch=inner) if s.engine == "sketch" else replace(s, newton=inner)
-        s = replace(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
-        s = replace(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
+        s = evolve(s, sketch=inner) if s.engine == "sketch" else evolve(s, newton=inner)
+        s = evolve(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
         if self._engine(s).done(inner):
@@ -190,7 +194,7 @@ class Auto:
             return (yield from self._judged(s))
         here = (s.nfev, inner.f_x)
         if not s.marks or s.nfev >= RECENT * s.marks[1][0]:
-            s = replace(s, marks=(s.marks[1] if s.marks else here, here))
+            s = evolve(s, marks=(s.marks[1] if s.marks else here, here))
         return (yield from self._chosen(s))
 
     def _chosen(self, s: AutoState) -> Steps[AutoState]:
@@ -199,14 +203,14 @@ class Auto:
         if s.engine == "sketch":
             assert s.sketch is not None
             if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW * self.width or s.nfev >= 2 * d):
-                return (yield from self._switched(replace(s, trial_at=AGAIN * s.trial_at), "even"))
+                return (yield from self._switched(evolve(s, trial_at=AGAIN * s.trial_at), "even"))
             n = len(s.sketch.memory)
             if n and max(self.least, 2 * n) + n + 3 >= d + 2:
-                return (yield from self._switched(replace(s, trial_at=math.inf), "as dear"))
+                return (yield from self._switched(evolve(s, trial_at=math.inf), "as dear"))
         if s.nfev < s.trial_at:
             return s
         (since, before), f_x = s.marks[0], s.inner.f_x
-        s = replace(s, rate=(before - f_x) / max(1, s.nfev - since))
+        s = evolve(s, rate=(before - f_x) / max(1, s.nfev - since))
         return (yield from self._switched(s, "trial"))
 
     def _judged(self, s: AutoState) -> Steps[AutoState]:
@@ -218,9 +222,9 @@ class Auto:
         elif values < LONG:
             return s
         gain, rate = before - s.inner.f_x, s.rate
-        s = replace(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
+        s = evolve(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
         if gain > 0 and gain >= WORTH * rate * values:
-            return replace(s, story=(*s.story[:-1], (since, s.engine, "worth", before)))
+            return evolve(s, story=(*s.story[:-1], (since, s.engine, "worth", before)))
         return (yield from self._switched(s, "lost"))
 
     def _switched(self, s: AutoState, why: str) -> Steps[AutoState]:
@@ -228,51 +232,48 @@ class Auto:
         known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
         if s.engine == "sketch":
             newton = s.newton or self._newton.start(s.x, (*s.key, 3))
-            newton = replace(newton, **known, gradient=None, moved=None, fails=0)
+            newton = evolve(newton, **known, gradient=None, moved=None, fails=0)
             if why != "lost":
-                newton = replace(newton, steps=(), changes=(), central=True)
-            return _taken_over(replace(s, newton=newton), "newton", why)
+                newton = evolve(newton, steps=(), changes=(), central=True)
+            return _taken_over(evolve(s, newton=newton), "newton", why)
         if math.isnan(known["scales"].trace):
             known = {"x": s.x}
         sketch = s.sketch or self._sketch.start(s.x, (*s.key, 0))
-        sketch = replace(sketch, **known, fails=0)
+        sketch = evolve(sketch, **known, fails=0, sketch=None)  # what was seen at another x is of no use here
         if why == "stuck":
-            sketch = replace(sketch, memory=(), sizes=(), t=math.nan)
-        counted: Any = _Counted(renewed(sketch))
-        sketch = yield from counted
-        return _taken_over(replace(s, sketch=sketch, nfev=s.nfev + counted.count), "sketch", why)
+            sketch = evolve(sketch, memory=(), sizes=(), t=math.nan)
+        sketch, asked = yield from _counted(renewed(sketch))
+        return _taken_over(evolve(s, sketch=sketch, nfev=s.nfev + asked), "sketch", why)
 
     def _in_noise(self, s: AutoState) -> AutoState:
         """Random gradient in charge, for good."""
         gradient = self._gradient(s).start(s.x, (*s.key, 1))
-        return _taken_over(replace(s, last=gradient, heard=s.nfev), "gradient", "noise")
+        return _taken_over(evolve(s, last=gradient, heard=s.nfev), "gradient", "noise")
 
     def _heard(self, s: AutoState) -> Steps[AutoState]:
         """Each time the values have doubled, listen to the noise again: it may have changed."""
         gradient = s.last
         if self.noise != "auto" or s.nfev < 2 * s.heard or gradient is None or gradient.scales is None:
             return s
-        counted: Any = _Counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
-        resolution = yield from counted
-        s = replace(s, nfev=s.nfev + counted.count, heard=s.nfev)
+        resolution, asked = yield from _counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
+        s = evolve(s, nfev=s.nfev + asked, heard=s.nfev)
         if not resolution.noise > 0 or 0.5 < resolution.noise / s.noise < 2:
             return s
         scales = gradient.scales._replace(resolution=resolution)
-        return replace(s, noise=resolution.noise, last=replace(gradient, scales=scales))
+        return evolve(s, noise=resolution.noise, last=evolve(gradient, scales=scales))
 
     def _stuck(self, s: AutoState) -> Steps[AutoState]:
         """Is it noise that has come up?  If not, the other engine once, then random pursuit."""
         if self.noise == "auto":
-            counted: Any = _Counted(noise_here(s.x, s.inner.f_x, (*s.key, s.k, 4)))
-            resolution = yield from counted
-            s = replace(s, nfev=s.nfev + counted.count)
+            resolution, asked = yield from _counted(noise_here(s.x, s.inner.f_x, (*s.key, s.k, 4)))
+            s = evolve(s, nfev=s.nfev + asked)
             if resolution.noise > GRAIN * (s.first - s.inner.f_x):
-                return self._in_noise(replace(s, noise=resolution.noise))
+                return self._in_noise(evolve(s, noise=resolution.noise))
         if [why for _, _, why, _ in s.story].count("stuck") < 2:
-            return (yield from self._switched(replace(s, rate=math.nan, trial_at=math.inf), "stuck"))
+            return (yield from self._switched(evolve(s, rate=math.nan, trial_at=math.inf), "stuck"))
         clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
-        return _taken_over(replace(s, last=pursuit), "pursuit", "kink" if clear else "flat")
+        return _taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")
 
     def _gradient(self, state: AutoState) -> RandomGradient:
         return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))
@@ -296,4 +297,4 @@ class Auto:
 
 def _taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
     f_x = s.inner.f_x
-    return replace(s, engine=engine, story=(*s.story, (s.nfev, engine, why, f_x)))
+    return evolve(s, engine=engine, story=(*s.story, (s.nfev, engine, why, f_x)))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from fewdim.core import Cost, Steps
+from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, accumulate, perturb
 from fewdim.lines import Move, differences, fan, forward_radius, search, value_at, visible
 from fewdim.methods.conjugate_steps import (
@@ -115,17 +115,17 @@ class ConjugateSketch:
         s = state
         if s.scales is None:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
-            s = replace(s, scales=found, f_x=found.f_x)
+            s = evolve(s, scales=found, f_x=found.f_x)
         scales, sketch = s.scales, s.sketch
         assert scales is not None
         if sketch is None:
             sketch = yield from self._sketch(s, scales)
             if sketch is not None and sketch.slope < 0 and math.isnan(s.rank) and sketch.rank >= 0:
-                return replace(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
+                return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
         if sketch is None or not sketch.slope < 0:
-            return failed(replace(s, k=s.k + 1), s.t)
+            return failed(evolve(s, k=s.k + 1), s.t)
         rms = math.sqrt(-sketch.slope)
-        s = replace(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
+        s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
         t, f_t, curvature, slopes = yield from (foreseen if self.width > 1 else predictor)(s, sketch)
         if not curvature > 0:  # underflow: nothing is left to see
             return failed(s, t)
@@ -139,7 +139,7 @@ class ConjugateSketch:
             f_e = (yield from value_at(s.x, 1.0, e)) if s.memory else f_t
             move = yield from search(s.x, s.f_x, e, f_e, t * sketch.slope)
         if s.memory and not s.f_x - move.f_a >= GUARD * 0.5 * -sketch.slope * t_plain:
-            s = replace(s, memory=(), sizes=(), error=FRESH_ERROR)
+            s = evolve(s, memory=(), sizes=(), error=FRESH_ERROR)
             f_plain = yield from value_at(s.x, t_plain, sketch.p)
             if f_plain < move.f_a:
                 plain = np.multiply(sketch.p, sketch.p.dtype.type(t_plain))
@@ -147,7 +147,7 @@ class ConjugateSketch:
         if not move.f_a < s.f_x:
             return failed(s, t, expected=-sketch.slope * t_plain)
         ratio = math.sqrt(curvature * t * t / move.curvature) if move.curvature > 0 else 1.0
-        after = replace(
+        after = evolve(
             s,
             x=perturb(s.x, move.a, move.e),
             f_x=move.f_a,
@@ -195,7 +195,7 @@ class ConjugateSketch:
                 error = min(error * error, LARGE_ERROR)
         else:
             error = FRESH_ERROR
-        s = replace(s, error=error)
+        s = evolve(s, error=error)
         if not curvature > 0 or self.memory == 0:
             return s
         member = np.multiply(e, e.dtype.type(1 / math.sqrt(curvature)))
@@ -206,4 +206,4 @@ class ConjugateSketch:
         if len(memory) > min(self.memory, max(KEPT + 1, self.memory_limit // s.x.nbytes)):
             i = int(np.argmax(sizes[: max(1, len(sizes) - KEPT)]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
-        return replace(s, memory=tuple(memory), sizes=tuple(sizes))
+        return evolve(s, memory=tuple(memory), sizes=tuple(sizes))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fewdim.core import Query, Steps
+from fewdim.core import Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, accumulate
 from fewdim.lines import insisted, value_at
 from fewdim.scales import Measured, Scales
@@ -134,7 +134,7 @@ def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, li
     f_y = float((yield from insisted(Query(y), tries=2))[0])
     if not f_y < s.f_x:
         return s, [0.0] * len(c)
-    return replace(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
+    return evolve(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
 
 
 def renewed(s: ConjugateSketchState) -> Steps[ConjugateSketchState]:
@@ -148,9 +148,9 @@ def failed(s: ConjugateSketchState, t: float, expected: float = math.nan) -> Con
     """After a step without a decrease: shorter, then from scratch, then with a larger trace."""
     fails = s.fails + 1
     decrease = expected if math.isnan(s.decrease) else s.decrease
-    s = replace(s, fails=fails, t=0.3 * t if fails == 1 else math.nan, decrease=decrease)
+    s = evolve(s, fails=fails, t=0.3 * t if fails == 1 else math.nan, decrease=decrease)
     if fails > 1:
-        s = replace(s, memory=(), sizes=(), error=FRESH_ERROR)
+        s = evolve(s, memory=(), sizes=(), error=FRESH_ERROR)
     if fails > 2 and s.scales is not None:
-        s = replace(s, scales=s.scales._replace(trace=3 * s.scales.trace))
+        s = evolve(s, scales=s.scales._replace(trace=3 * s.scales.trace))
     return s

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewdim.core import Cost, Steps, value
+from fewdim.core import Cost, Steps, evolve, value
 from fewdim.directions import Key, Vector, perturb
 from fewdim.gradients import Floats, central, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
@@ -117,24 +117,24 @@ class QuasiNewton:
                 if s.noise > 0:
                     return s
         g, diagonal, _ = found
-        s = self._remembered(replace(s, k=s.k + 1, diagonal=diagonal), g)
+        s = self._remembered(evolve(s, k=s.k + 1, diagonal=diagonal), g)
         direction = _newton(s, diagonal, g)
         slope = float(g @ direction)
         if not slope < 0:
-            s = replace(s, steps=(), changes=())
+            s = evolve(s, steps=(), changes=())
             direction = -g / diagonal
             slope = float(g @ direction)
         if not -math.inf < slope < 0:
-            return replace(s, fails=s.fails + 1, central=True)
+            return evolve(s, fails=s.fails + 1, central=True)
         along = direction.astype(s.x.dtype)
         trial = yield from _search(s.x, s.f_x, along, slope)
         if not s.sure and (trial.tries > 3 or trial.a == 0):
             s = yield from _made_sure(s, scales)
             if s.noise > 0 and trial.a == 0:
-                return replace(s, diagonal=None, steps=(), changes=(), gradient=None, moved=None)
+                return evolve(s, diagonal=None, steps=(), changes=(), gradient=None, moved=None)
         if trial.a == 0:
-            return replace(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
-        return replace(
+            return evolve(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
+        return evolve(
             s,
             x=perturb(s.x, trial.a, along),
             f_x=trial.f_a,
@@ -153,7 +153,7 @@ class QuasiNewton:
         """The scales of f at x; in few dimensions its noise is taken for round-off until something speaks against."""
         if s.x.size > FRUGAL:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
-            return replace(s, scales=found, f_x=found.f_x)
+            return evolve(s, scales=found, f_x=found.f_x)
         f_x = yield from value(s.x)
         if math.isnan(f_x):
             f_x = yield from value(s.x)
@@ -161,7 +161,7 @@ class QuasiNewton:
             raise ValueError("f must have a value at the point where a method starts; it failed there twice.")
         resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
         scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
-        return replace(s, scales=scales, f_x=f_x, sure=self.noise != "auto")
+        return evolve(s, scales=scales, f_x=f_x, sure=self.noise != "auto")
 
     def _remembered(self, s: QuasiNewtonState, g: Floats) -> QuasiNewtonState:
         """Add the last step and the change of the gradient along it, if the curvature there was positive."""
@@ -171,9 +171,7 @@ class QuasiNewton:
         least = 1e-8 * math.sqrt(float(np.sum(s.moved**2 * s.diagonal)) * float(np.sum(y * y / s.diagonal)))
         if not float(s.moved @ y) > least:
             return s
-        return replace(
-            s, steps=(*s.steps, s.moved)[-self.memory :], changes=(*s.changes, y)[-self.memory :], moved=None
-        )
+        return evolve(s, steps=(*s.steps, s.moved)[-self.memory :], changes=(*s.changes, y)[-self.memory :], moved=None)
 
 
 def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
@@ -183,7 +181,7 @@ def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
     if resolution.noise > 0:
         found = yield from curvature(s.x, s.f_x, resolution, (*s.key, s.k, 2), pairs=2)
         scales = scales._replace(trace=found.trace, smoothness=found.smoothness)
-    return replace(s, sure=True, scales=scales)
+    return evolve(s, sure=True, scales=scales)
 
 
 def _newton(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
