@@ -18,7 +18,7 @@ types: .venv/dev
 	$(BIN)/mypy
 
 tests: .venv/dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=ci
 
 test-long: .venv/dev .venv/demo .venv/dask .venv/ray  ## minutes: thousands of kills, big runs, a local Dask, a local Ray
 	$(BIN)/python -m pytest -m long
