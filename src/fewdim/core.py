@@ -129,6 +129,22 @@ class Delegate(Generic[T]):
         return self.steps.send(values)  # type: ignore[arg-type]  # None starts a generator
 
 
+class _Counted(Delegate[T]):
+    count = 0
+
+    def advance(self, values: Values | None) -> Query:
+        query = super().advance(values)
+        self.count += len(query)
+        return query
+
+
+def counted(steps: Steps[T]) -> Steps[tuple[T, int]]:
+    """What the steps return, and how many values they asked for."""
+    delegate: Any = _Counted(steps)
+    result: T = yield from delegate
+    return result, delegate.count
+
+
 class Asked(Delegate[T]):
     """A step that must ask at least once: the guard against one that would loop for ever without a query."""
 

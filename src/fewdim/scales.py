@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewdim.core import Query, Steps, Values, value
-from fewdim.directions import Key, Vector, signs
+from fewdim.directions import Direction, Key, Vector, signs
 from fewdim.lines import (
     ROUND_OFF,
     Lines,
@@ -102,6 +102,19 @@ def difference_level(values: Values) -> tuple[float, bool]:
     return levels[-1], False
 
 
+def rounding(values: Values) -> float:
+    """The spacing of single precision, or of numbers of so many digits, if all values are such numbers; else 0."""
+    size = float(np.abs(values).max())
+    if not 0 < size < 3e38:
+        return 0.0
+    if (values == values.astype(np.float32)).all():
+        return float(np.spacing(np.float32(size)))
+    for digits in range(1, 13):
+        if all(v == float(f"{v:.{digits - 1}e}") for v in values.tolist()):
+            return float(10.0 ** (math.floor(math.log10(size)) + 1 - digits))
+    return 0.0
+
+
 def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     """Estimate how noisy values are around x: 8 values on a random line, 8 more each time the spacing was wrong."""
     u = signs(key)
@@ -134,6 +147,9 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
         jumps = np.diff(np.unique(table))
         if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
             level, reliable = 0.3 * float(jumps.min()), True
+        unit = rounding(table)
+        if jumps.size and 0.3 * unit > (level if reliable else 0.0):
+            level, reliable = 0.3 * unit, True
         if reliable and jumps.size:
             break
         reliable = False
@@ -155,6 +171,22 @@ def noise_here(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     """`noise_level` at a point chosen for its low value f_x, which in noise was a lucky one and is measured afresh."""
     again = yield from value(x)
     return (yield from noise_level(x, f_x if math.isnan(again) else again, key))
+
+
+def smooth_along(x: Vector, f_x: float, spread: float, u: Direction, bend: float) -> Steps[bool]:
+    """Whether a second difference along u, 2 values, is what a curvature of about `bend` makes: there is no noise then.
+
+    Nor may the values be rounded.  The radius is where curvature should change f by 1e-9 of how much values differ
+    hereabouts.
+    """
+    if not bend * spread > 0:
+        return False
+    radius = Reach.of(x).clip(math.sqrt(2e-9 * spread / bend))
+    one, two = yield Query(x, (radius * u, 2 * radius * u))
+    if math.isnan(one + two) or rounding(np.array([one, two])) > 0:
+        return False
+    expected = bend * radius**2
+    return bool(abs(two - 2 * one + f_x - expected) <= 30 * expected + 100 * ROUND_OFF * max(abs(f_x), abs(two)))
 
 
 class Scales(NamedTuple):

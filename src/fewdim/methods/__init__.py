@@ -8,6 +8,7 @@ from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.large_step import LargeStep
+from fewdim.methods.quadratic_model import QuadraticModel
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Any]] = {
     "auto": Auto,
     "conjugate-sketch": ConjugateSketch,
     "quasi-newton": QuasiNewton,
+    "quadratic-model": QuadraticModel,
     "random-gradient": RandomGradient,
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
@@ -39,6 +41,7 @@ __all__ = [
     "Cubic",
     "HeavyBall",
     "LargeStep",
+    "QuadraticModel",
     "QuasiNewton",
     "RandomGradient",
     "RandomPursuit",

@@ -6,19 +6,25 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fewdim.core import Cost, Delegate, Method, Query, Steps, T, Values, evolve
+import numpy as np
+
+from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
-from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState
+from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState, fit_to_divide_by
 from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
+from fewdim.methods.story import Change, told
 from fewdim.scales import noise_here
 
 SUNK = 10  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
+MODEL = 100  # dimensions: up to this many noisy values are fitted by a model
 FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
+LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
@@ -26,26 +32,7 @@ LONG = 60  # values that a sketch is given on trial
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
-Engine = Literal["sketch", "newton", "gradient", "pursuit"]
-NAMES = {
-    "sketch": "conjugate sketch",
-    "newton": "quasi-Newton",
-    "gradient": "random gradient",
-    "pursuit": "random pursuit",
-}
-WHY = {
-    "small": "in few dimensions a full gradient is cheap",
-    "start": "a sketch of the gradient goes furthest on few values",
-    "even": "curvature is spread evenly over all dimensions",
-    "trial": "on trial",
-    "worth": "its step gained more an evaluation",
-    "lost": "the trial gained less an evaluation",
-    "as dear": "a sketched step had come to cost as much as a gradient",
-    "stuck": "the engine before it found no lower value",
-    "noise": "the noise had come to hide the decreases",
-    "flat": "slopes had sunk into the round-off of values, as at a stationary point",
-    "kink": "no step went down though slopes were clear, as at a kink or a jump: stagnation",
-}
+Engine = Literal["model", "sketch", "newton", "gradient", "pursuit"]
 
 
 @dataclass(frozen=True)
@@ -59,14 +46,14 @@ class AutoState:
     first: float = math.nan  # f_x after the first step
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | None = None
-    last: RandomGradientState | RandomPursuitState | None = None  # of the engine that the run ends with
+    last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     sunk: int = 0  # decreases in a row that the noise hides
     marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
     trial_at: float = math.inf  # values asked when the other engine is tried
     rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
-    story: tuple[tuple[int, str, str, float], ...] = ()  # values asked, who took over and why, and f_x then
+    story: tuple[Change, ...] = ()
 
     @property
     def inner(self) -> Any:
@@ -77,39 +64,23 @@ class AutoState:
         return self.inner.x  # type: ignore[no-any-return]
 
 
-class _Counted(Delegate[T]):
-    """How many values a step asks for."""
-
-    count = 0
-
-    def advance(self, values: Values | None) -> Query:
-        query = super().advance(values)
-        self.count += len(query)
-        return query
-
-
-def _counted(steps: Steps[T]) -> Steps[tuple[T, int]]:
-    """What the steps return, and how many values they asked for."""
-    delegate: Any = _Counted(steps)
-    result: T = yield from delegate
-    return result, delegate.count
-
-
 @dataclass(frozen=True)
 class Auto:
     r"""Conjugate sketch, quasi-Newton where a full gradient pays, random gradient where noise hides the decreases.
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Up to d = 20 it is `QuasiNewton` from the start.  Above, `ConjugateSketch`, whose first look at f tells the
-    effective rank of the Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do,
+    Up to d = 20 it opens like `QuadraticModel`, with two values along each axis, and if values turn out to be exact
+    goes on with `QuasiNewton`.  Above, `ConjugateSketch`, whose first look at f tells the effective rank of the
+    Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do,
     and `QuasiNewton` takes over, at once up to d = 200 for each worker, after 2d values above.  Otherwise a step of
     `QuasiNewton` is tried after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch
     does with d values; if not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is
     compared with 60 values of the sketch in the same way.  It also takes over when a sketched step has come to cost as
     much as a gradient.
 
-    Where values are noisy and two decreases in a row are below 10 noise levels, `RandomGradient` with central
+    Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
+    to the noise, or elsewhere two decreases in a row are below 10 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
     `RandomGradient`, each time the values have doubled.  Where values are exact and both engines give up,
     `RandomPursuit` looks whether a direction still goes down, and ends the run if none of 100 does.  `explain(state)`,
@@ -164,10 +135,11 @@ class Auto:
 
     def start(self, x: Vector, key: Key) -> AutoState:
         if x.size <= FRUGAL:
-            newton = self._newton.start(x, (*key, 3))
-            return AutoState("newton", key, newton=newton, story=((0, "newton", "small", math.inf),))
+            return AutoState(
+                "model", key, last=self._model.start(x, (*key, 5)), story=(Change(0, "model", "small", math.inf),)
+            )
         sketch = self._sketch.start(x, (*key, 0))
-        trial_at, story = self.trial * x.size, ((0, "sketch", "start", math.inf),)
+        trial_at, story = self.trial * x.size, (Change(0, "sketch", "start", math.inf),)
         return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
 
     def done(self, state: AutoState) -> bool:
@@ -175,16 +147,21 @@ class Auto:
 
     def explain(self, state: AutoState) -> str:
         """Which engines ran, from which value on, and why."""
-        return "; ".join(f"{NAMES[who]} from evaluation {nfev + 1} ({WHY[why]})" for nfev, who, why, _ in state.story)
+        return told(state.story)
 
     def step(self, state: AutoState) -> Steps[AutoState]:
-        inner, asked = yield from _counted(self._engine(state).step(state.inner))
+        inner, asked = yield from counted(self._engine(state).step(state.inner))
         s = evolve(state, k=state.k + 1, nfev=state.nfev + asked)
+        if s.engine == "model":
+            return self._modelled(evolve(s, last=inner), inner)
         if s.engine in ("gradient", "pursuit"):
             s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
         s = evolve(s, sketch=inner) if s.engine == "sketch" else evolve(s, newton=inner)
         s = evolve(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
+        rank = inner.rank if s.engine == "sketch" else s.x.size
+        if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL:
+            return self._noisy(s)
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
@@ -197,6 +174,26 @@ class Auto:
             s = evolve(s, marks=(s.marks[1] if s.marks else here, here))
         return (yield from self._chosen(s))
 
+    def _noisy(self, s: AutoState) -> AutoState:
+        """The model in charge, with the points that it had, from where the run has come to."""
+        if isinstance(s.last, QuadraticModelState):
+            model = s.last.joined([s.x], [s.inner.f_x])
+        else:
+            model = evolve(self._model.start(s.x, (*s.key, 5)), f_x=s.inner.f_x)
+        model = evolve(model, scales=s.inner.scales)
+        return _taken_over(evolve(s, last=model, noise=model.noise), "model", "noisy")
+
+    def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
+        """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
+        s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
+        if model.scales is not None and model.noise == 0:
+            newton = self._newton.start(s.x, (*s.key, 3))
+            known = {"f_x": model.f_x, "scales": model.scales, "diagonal": fit_to_divide_by(np.array(model.bends))}
+            return _taken_over(
+                evolve(s, newton=evolve(newton, **known, central=False, sure=self.noise != "auto")), "newton", "exact"
+            )
+        return self._in_noise(s) if self._model.done(model) else s
+
     def _chosen(self, s: AutoState) -> Steps[AutoState]:
         """Stay, try the other engine, or hand over to it."""
         d = s.x.size
@@ -207,7 +204,7 @@ class Auto:
             n = len(s.sketch.memory)
             if n and max(self.least, 2 * n) + n + 3 >= d + 2:
                 return (yield from self._switched(evolve(s, trial_at=math.inf), "as dear"))
-        if s.nfev < s.trial_at:
+        if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
             return s
         (since, before), f_x = s.marks[0], s.inner.f_x
         s = evolve(s, rate=(before - f_x) / max(1, s.nfev - since))
@@ -224,7 +221,7 @@ class Auto:
         gain, rate = before - s.inner.f_x, s.rate
         s = evolve(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
         if gain > 0 and gain >= WORTH * rate * values:
-            return evolve(s, story=(*s.story[:-1], (since, s.engine, "worth", before)))
+            return evolve(s, story=(*s.story[:-1], Change(since, s.engine, "worth", before)))
         return (yield from self._switched(s, "lost"))
 
     def _switched(self, s: AutoState, why: str) -> Steps[AutoState]:
@@ -242,7 +239,7 @@ class Auto:
         sketch = evolve(sketch, **known, fails=0, sketch=None)  # what was seen at another x is of no use here
         if why == "stuck":
             sketch = evolve(sketch, memory=(), sizes=(), t=math.nan)
-        sketch, asked = yield from _counted(renewed(sketch))
+        sketch, asked = yield from counted(renewed(sketch))
         return _taken_over(evolve(s, sketch=sketch, nfev=s.nfev + asked), "sketch", why)
 
     def _in_noise(self, s: AutoState) -> AutoState:
@@ -255,7 +252,7 @@ class Auto:
         gradient = s.last
         if self.noise != "auto" or s.nfev < 2 * s.heard or gradient is None or gradient.scales is None:
             return s
-        resolution, asked = yield from _counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
+        resolution, asked = yield from counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
         s = evolve(s, nfev=s.nfev + asked, heard=s.nfev)
         if not resolution.noise > 0 or 0.5 < resolution.noise / s.noise < 2:
             return s
@@ -265,11 +262,11 @@ class Auto:
     def _stuck(self, s: AutoState) -> Steps[AutoState]:
         """Is it noise that has come up?  If not, the other engine once, then random pursuit."""
         if self.noise == "auto":
-            resolution, asked = yield from _counted(noise_here(s.x, s.inner.f_x, (*s.key, s.k, 4)))
+            resolution, asked = yield from counted(noise_here(s.x, s.inner.f_x, (*s.key, s.k, 4)))
             s = evolve(s, nfev=s.nfev + asked)
             if resolution.noise > GRAIN * (s.first - s.inner.f_x):
                 return self._in_noise(evolve(s, noise=resolution.noise))
-        if [why for _, _, why, _ in s.story].count("stuck") < 2:
+        if [change.why for change in s.story].count("stuck") < 2:
             return (yield from self._switched(evolve(s, rate=math.nan, trial_at=math.inf), "stuck"))
         clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
@@ -283,18 +280,23 @@ class Auto:
         return ConjugateSketch(memory=self.memory, least=self.least, width=self.width, noise=self.noise)
 
     @property
+    def _model(self) -> QuadraticModel:
+        return QuadraticModel(noise=self.noise, width=self.width)
+
+    @property
     def _newton(self) -> QuasiNewton:
         return QuasiNewton(noise=self.noise)
 
     def _engine(self, state: AutoState) -> Method[Any]:
         engines: dict[str, Any] = {
+            "model": self._model,
             "sketch": self._sketch,
             "newton": self._newton,
             "pursuit": RandomPursuit(noise=self.noise),
         }
-        return self._gradient(state) if state.engine == "gradient" else engines[state.engine]
+        return engines.get(state.engine) or self._gradient(state)
 
 
 def _taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
     f_x = s.inner.f_x
-    return evolve(s, engine=engine, story=(*s.story, (s.nfev, engine, why, f_x)))
+    return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, f_x)))

@@ -275,7 +275,7 @@ def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
             break
         radius *= 30
     odd = float(np.median(np.abs(c))) * radius > float(np.median(np.abs(g)))
-    return Found(g, _positive(c), odd)
+    return Found(g, fit_to_divide_by(c), odd)
 
 
 def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Found]:
@@ -283,12 +283,12 @@ def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Foun
     if s.central:
         h = representable(s.x, 30 * np.sqrt(delta / diagonal))
         g, c = yield from central(s.x, s.f_x, h, diagonal)
-        return Found(g, _positive(c))
+        return Found(g, fit_to_divide_by(c))
     g = yield from forward(s.x, s.f_x, representable(s.x, 2 * np.sqrt(delta / diagonal)), diagonal)
     return Found(g, diagonal)
 
 
-def _positive(c: Floats) -> Floats:
+def fit_to_divide_by(c: Floats) -> Floats:
     """Curvatures made fit to divide by: negative ones count a tenth, and none is flat."""
     size = np.abs(c)
     return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * float(size.max()) + 1e-300)

@@ -1,0 +1,107 @@
+"""A quadratic that explains values at scattered points, and its minimiser in a ball.
+
+    m(y) = c + g'y + h |y|^2 / 2 + y'Dy / 2,      y = x - (the best point)
+
+There are more coefficients than values, so D is the smallest that explains them: of all m, the one that minimises
+
+    |D|_F^2 / 2 + sum_j (f_j - m(y_j))^2 / (2 w_j),      w_j = GIVE (1 + (|y_j| / r)^6 / 10),   |y| <= 1
+
+in units in which the farthest point is at distance 1.  c, g and h are free; w_j leaves room for the third derivative,
+which a quadratic lacks: points beyond the radius r count little.  The solution is D = sum_j l_j y_j y_j', where
+
+    [ A + W   P ] [ l ]   [ f ]        A_ij = (y_i'y_j)^2 / 2
+    [ P'      0 ] [ c ] = [ 0 ]        P_j  = (1, y_j, |y_j|^2 / 2)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+
+from fewdim.gradients import Floats
+
+GIVE = 1e-6  # of the size of (y_i'y_j)^2: how closely values are followed
+BEYOND = 0.1  # what a point at the radius adds to that
+FAINT = 1e12  # the most that a far point is discounted
+
+
+class Regression:
+    """The fit to values at points given as rows, of which `best` is the centre and `radius` how far it is trusted."""
+
+    def __init__(self, points: Floats, values: Floats, best: int, radius: float) -> None:
+        offsets = points - points[best]
+        self.distances = np.sqrt(np.sum(offsets**2, axis=1))
+        self.scale = float(self.distances.max())
+        self.y = offsets / self.scale
+        n, d = points.shape
+        with np.errstate(over="ignore"):
+            discount = np.minimum(1 + BEYOND * (self.distances / radius) ** 6, FAINT)
+        A = 0.5 * (self.y @ self.y.T) ** 2
+        A[np.diag_indices(n)] += GIVE * discount
+        self.P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
+        self.factor = cho_factor(A, lower=True, check_finite=False)
+        self.reduced = cho_solve(self.factor, self.P, check_finite=False)
+        S = self.P.T @ self.reduced
+        S[np.diag_indices(d + 2)] *= 1 + 1e-14  # points in a plane leave a slope open
+        self.inner = cho_factor(S, lower=True, check_finite=False)
+        self.gradient, self.hessian = self._quadratic(*self._solved(values - values[best]))
+
+    def _solved(self, f: Floats, end: Floats | None = None) -> tuple[Floats, Floats]:
+        """L and c for a right-hand side f, and `end` below it."""
+        direct = cho_solve(self.factor, f, check_finite=False)
+        c = cho_solve(self.inner, self.P.T @ direct - (0.0 if end is None else end), check_finite=False)
+        return direct - self.reduced @ c, c
+
+    def _quadratic(self, weights: Floats, c: Floats) -> tuple[Floats, Floats]:
+        hessian = (self.y.T * weights) @ self.y
+        hessian[np.diag_indices(len(hessian))] += c[-1]
+        return c[1:-1] / self.scale, hessian / self.scale**2
+
+    def influence(self, s: Floats) -> Floats:
+        """How much each value counts at the centre + s: the Lagrange polynomials there, were it an interpolation."""
+        y = s / self.scale
+        weights, _ = self._solved(0.5 * (self.y @ y) ** 2, np.array([1.0, *y, 0.5 * y @ y]))
+        return weights
+
+    def most_influenced(self, i: int, radius: float) -> Floats:
+        """The step within a radius where the value at point i counts most, so that a value there replaces it best."""
+        unit = np.zeros(len(self.y))
+        unit[i] = 1.0
+        g, H = self._quadratic(*self._solved(unit))
+        steps = [ball_minimiser(sign * g, sign * H, radius) for sign in (1.0, -1.0)]
+        return max(steps, key=lambda s: abs(float(g @ s + 0.5 * s @ H @ s)))
+
+    def minimiser(self, radius: float) -> tuple[Floats, float]:
+        """The lowest point of the quadratic within a radius, and how far below the centre it is."""
+        s = ball_minimiser(self.gradient, self.hessian, radius)
+        return s, -float(self.gradient @ s + 0.5 * s @ self.hessian @ s)
+
+
+def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
+    """The minimiser of g's + s'Hs/2 in |s| <= radius: s = -(H + mu)^-1 g with the least mu >= 0 that H + mu allows.
+
+    Where even that is short of the radius (the hard case) the lowest eigenvector makes up for it.
+    """
+    w, V = np.linalg.eigh(H)
+    b = V.T @ g
+    size = float(np.linalg.norm(b))
+    top = float(np.abs(w).max())
+    if not (size > 0 or top > 0):
+        return np.zeros_like(g)
+    tiny = 1e-12 * max(top, size / radius)
+    low = max(0.0, -float(w[0])) + tiny
+
+    def excess(mu: float) -> float:
+        return math.log(max(float(np.linalg.norm(b / (w + mu))), 1e-300) / radius)
+
+    if w[0] > tiny and excess(0.0) <= 0:
+        return np.asarray(V @ (-b / w))
+    if excess(low) <= 0:
+        z = -b / (w + low)
+        z[0] += math.copysign(math.sqrt(max(radius**2 - float(z @ z), 0.0)), -b[0]) if w[0] < 0 else 0.0
+        return np.asarray(V @ z)
+    mu = brentq(excess, low, low + size / radius + tiny, rtol=1e-3, xtol=1e-300)
+    return np.asarray(V @ (-b / (w + mu)))
