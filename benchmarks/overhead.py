@@ -15,7 +15,7 @@ from typing import Any
 import cma
 import numpy as np
 
-from fewdim import Auto, RandomGradient, minimize, perturb, signs
+from fewdim import ConjugateSketch, RandomGradient, minimize, perturb, signs
 from fewdim.problems import power_law, quadratic
 
 D = 1_000_000
@@ -152,7 +152,11 @@ def default_small_ratio() -> float:
 
 
 def default_vectors_held() -> float:
-    """Like `vectors_held`, over as many evaluations as it takes to fill the memory of the conjugate sketch."""
+    """Like `vectors_held`, over as many evaluations as it takes to fill the memory of the conjugate sketch.
+
+    `Auto` declares the vectors of `QuasiNewton` besides; they are not here, since that is never in charge.
+    """
+    sketched(harmonic, 300)
     tracemalloc.start()
     sketched(harmonic, 110_000)
     peak = tracemalloc.get_traced_memory()[1] / (8 * LARGE)
@@ -172,7 +176,7 @@ def first_run() -> str:
 
 def main() -> int:
     print(first_run())
-    vectors = Auto().cost.vectors
+    declared = ConjugateSketch().cost.vectors
     rows = [
         ("perturb with signs / copyto, d = 1e6", perturb_ratio(), 1.3),
         ("a RandomGradient step through minimize / copyto, d = 1e6", step_ratio(), 7.0),
@@ -180,7 +184,7 @@ def main() -> int:
         ("vectors held beyond x, d = 1e6", vectors_held(), 4.05),  # 0.05: everything that is not a vector
         ("the default, time per evaluation / copyto, d = 1e5", default_ratio(), 10.0),
         ("the default, time per evaluation / pycma's, d = 100", default_small_ratio(), 1.0),
-        ("the default, vectors held beyond x, d = 1e5", default_vectors_held(), float(vectors)),
+        ("the default, vectors held beyond x, d = 1e5", default_vectors_held(), declared + 0.5),  # as many bytes
     ]
     for name, value, limit in rows:
         print(f"{name:60s} {value:7.2f}   limit {limit:6.2f}   {'ok' if value <= limit else 'OVER'}")
