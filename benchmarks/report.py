@@ -22,8 +22,8 @@ from benchmarks.scores import Cell, Record
 EXPLAINED = 5.0  # times the best peer: above this the page says why, or that nobody knows yet
 FOURTH = (
     "far from the minimum f is the fourth power of one linear form, and almost any line through the start has a point "
-    "where that form is zero and f small enough: one line search does. We spend values on a gradient, or a sketch of "
-    "one, first, and then go by parabolas, which fall short of the minimum of a fourth power."
+    "where that form is zero and f small enough: a line search or two do. We spend values on a gradient, or a sketch "
+    "of one, first, and then go by parabolas, which fall short of the minimum of a fourth power."
 )
 REASONS = {
     "helical-valley-3": "the minimum (1, 0, 0) lies on the first axis through the start (-1, 0, 0), so that the first "
