@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, least_squares, minimize
 
-from benchmarks import ablations, run, scores
+from benchmarks import ablations, report, run, scores
 from benchmarks.harness import TARGETS, Counted, Enough
 from benchmarks.harness import run as one_run
 from benchmarks.peers import PEERS
@@ -275,6 +275,16 @@ def test_losses_and_misses_by_hand() -> None:
     assert scores.losses(found, factor=30) == []
     assert scores.summary(found).missed == 1
     assert scores.summary(found).first == 0
+
+
+def test_a_large_loss_is_explained_or_said_to_be_unexplained() -> None:
+    ours = {"helical-valley-3": 51, "beale-2": 60, "box-3": 50}  # 10 by the peer: above, above and at five times
+    records = [by_hand("fewdim", 0, [n], name=name) for name, n in ours.items()]
+    records += [by_hand("A", 0, [10], name=name) for name in ours]
+    known, unknown = report.REASONS["helical-valley-3"], "no explanation yet."
+    assert report.reasons(scores.cells(records)) == f"- beale-2: {unknown}\n- helical-valley-3: {known}\n"
+    assert report.reasons(scores.cells(by_hand(who, 0, [10]) for who in ("fewdim", "A"))) == ""
+    assert set(report.REASONS) <= set(PROBLEMS)
 
 
 def test_slopes_and_profiles_by_hand() -> None:

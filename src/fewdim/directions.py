@@ -45,7 +45,7 @@ class Direction:
 
     __array_ufunc__ = None  # numpy scalars leave `scale * direction` to us
 
-    @cached_property
+    @property
     def seed(self) -> bytes:
         """The key hashed to two 64-bit words, in little-endian bytes."""
         try:
@@ -54,10 +54,16 @@ class Direction:
             raise ValueError(f"{self.law}(key=...) must hold integers in [0, 2**64); got {self.key}.") from None
         return blake2b(packed, digest_size=16, person=self.law.encode()).digest()
 
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """The seed as (1, 2) words: kernels take (m, 2)."""
+        words = np.frombuffer(self.seed, dtype=_SEED).reshape(1, 2)
+        return words if _SEED.isnative else words.astype(np.uint64)
+
     def length(self, d: int) -> float:
         """The factor that the law puts on the generated coordinates in dimension d."""
         if self.law == "sphere":
-            return math.sqrt(d / gaussian_square(d, _words([self])[0]))
+            return math.sqrt(d / gaussian_square(d, self.words[0]))
         if self.law in ("coordinate", "axes"):
             return math.sqrt(d)
         return 1.0
@@ -66,7 +72,7 @@ class Direction:
         """The coordinate that a `coordinate` or `axis` direction points along."""
         if self.law == "axes":
             return self.key[-1] % d
-        i = self.key[0] if self.law == "axis" else int(_words([self])[0, 0]) % d
+        i = self.key[0] if self.law == "axis" else int(self.words[0, 0]) % d
         if i >= d:
             raise ValueError(f"axis(i=...) must be below the dimension {d}; got {i}.")
         return i
@@ -202,5 +208,6 @@ def _add(x: Vector, coefficients: Any, directions: Sequence[Any], out: Vector) -
 
 def _words(directions: Sequence[Direction]) -> NDArray[np.uint64]:
     """The two words of each seed, (m, 2)."""
-    words = np.frombuffer(b"".join([u.seed for u in directions]), dtype=_SEED).reshape(-1, 2)
-    return words if _SEED.isnative else words.astype(np.uint64)
+    if len(directions) == 1:
+        return directions[0].words
+    return np.frombuffer(b"".join([u.words.data for u in directions]), dtype=np.uint64).reshape(-1, 2)

@@ -112,9 +112,9 @@ def differences(
         directions = list(orthogonal(key, count, x.size))
     f_x, plus, minus = yield from _sides(x, directions, radius, central, f_x, ask_origin)
     lost = [j for j in range(count) if math.isnan(plus[j] + minus[j])]
-    some = any(not math.isnan(v) for v in (plus + minus if central else [f_x, *plus]))
+    seen = plus + minus if central else [f_x, *plus]
     ask_origin = ask_origin and math.isnan(f_x)
-    if (lost or ask_origin) and some:
+    if (lost or ask_origin) and not all(map(math.isnan, seen)):
         fresh = [directions[j] if fixed else make((*key, count + i)) for i, j in enumerate(lost)]
         f_x, *sides = yield from _sides(x, fresh, radius, central, f_x, ask_origin)
         for j, u, ahead, behind in zip(lost, fresh, *sides, strict=True):

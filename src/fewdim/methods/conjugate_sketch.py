@@ -57,7 +57,8 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
 
     **Cost.** m + |S| + 4 or so values a step, in queries of width m and |S| and some of 1; with w > 1 in three queries,
-    of width m, |S| + 1 and w.  |S| + 3 vectors beyond x, m more while directions are orthogonal.
+    of width m, |S| + 1 and w.  |S| + 7 vectors beyond x at the most crowded moment of a step, the point handed to the
+    function among them, and m more while directions are orthogonal.
 
     **Guarantee.** On a convex quadratic with exact differences:
     *conjugacy*: if S A S' = I and Sg = 0 then S A e = 0, and after an exact search S+ g+ = 0, so x+ minimises f over
@@ -99,7 +100,7 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + self.width + 14, vectors=self.memory + 3)
+        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + self.width + 14, vectors=self.memory + 7)
 
     def fit(self, width: int) -> ConjugateSketch:
         """The same method with sketches that keep `width` workers busy."""
