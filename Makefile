@@ -18,10 +18,10 @@ types: .venv/dev
 	$(BIN)/mypy
 
 tests: .venv/dev
-	$(BIN)/python -m pytest -n 2 --hypothesis-profile=ci
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --hypothesis-profile=ci
 
 test-long: .venv/dev .venv/demo .venv/dask .venv/ray  ## minutes: thousands of kills, big runs, a local Dask, a local Ray
-	$(BIN)/python -m pytest -m long
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
 
 test-browser: .venv/dev .venv/demo .venv/browser  ## the HTML report in Chromium (Debian: chromium chromium-driver npm)
 	$(BIN)/python -m pytest -s tests/test_browser.py

@@ -154,7 +154,8 @@ class Asked(Delegate[T]):
 
     def advance(self, values: Values | None) -> Query:
         try:
-            query = super().advance(values)
+            with np.errstate(all="ignore"):  # numbers that overflow are tested for where it matters
+                query = super().advance(values)
         except StopIteration:
             if self.queries == 0:
                 name = type(self.owner).__name__

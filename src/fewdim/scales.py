@@ -69,10 +69,10 @@ def curvature(
     if c.size == 0:
         return Curvature(least / radius**2, least / radius**2)
     floor = resolution.at(f_x) / radius**2
-    error = 2 * (resolution.noise / radius**2) ** 2  # f(x) is common to all and does not make them differ
     largest = max(float(np.abs(c).max()), floor)  # squares of c alone may overflow
-    variance = float(np.var(c / largest, ddof=1)) * largest if c.size > 1 else 2 * largest
-    spread = math.sqrt(max(variance - error / largest, 0.0) / 2) * math.sqrt(largest)
+    error = 2 * (resolution.noise / radius**2 / largest) ** 2  # f(x) is common to all and does not make them differ
+    variance = float(np.var(c / largest, ddof=1)) if c.size > 1 else 2.0
+    spread = math.sqrt(max(variance - error, 0.0) / 2) * largest
     return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
 
 
@@ -92,9 +92,11 @@ def difference_level(values: Values) -> tuple[float, bool]:
     differences change sign (More and Wild, SIAM J. Sci. Comput. 33, 2011).
     """
     levels, changes = [], []
+    size = float(np.abs(values).max()) or 1.0
+    values = values / size
     for k in range(1, values.size):
         values = np.diff(values)
-        levels.append(math.sqrt(float(np.mean(values**2)) / math.comb(2 * k, k)))
+        levels.append(math.sqrt(float(np.mean(values**2)) / math.comb(2 * k, k)) * size)
         changes.append(values.min() < 0 < values.max())
     for k in range(len(levels) - 2):
         if changes[k] and max(levels[k : k + 3]) <= 4 * min(levels[k : k + 3]):

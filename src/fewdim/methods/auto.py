@@ -135,9 +135,8 @@ class Auto:
 
     def start(self, x: Vector, key: Key) -> AutoState:
         if x.size <= FRUGAL:
-            return AutoState(
-                "model", key, last=self._model.start(x, (*key, 5)), story=(Change(0, "model", "small", math.inf),)
-            )
+            model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
+            return AutoState("model", key, last=model, story=story)
         sketch = self._sketch.start(x, (*key, 0))
         trial_at, story = self.trial * x.size, (Change(0, "sketch", "start", math.inf),)
         return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
@@ -157,7 +156,7 @@ class Auto:
         if s.engine in ("gradient", "pursuit"):
             s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
-        s = evolve(s, sketch=inner) if s.engine == "sketch" else evolve(s, newton=inner)
+        s = evolve(s, **{s.engine: inner})
         s = evolve(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
         rank = inner.rank if s.engine == "sketch" else s.x.size
         if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL:

@@ -68,6 +68,8 @@ def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
     m = max(8, 2 * len(s.memory))
     known = not math.isnan(s.t)
     t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
+    if not 1e-150 < t < 1e150:  # its square would vanish or overflow: f has no bottom, or no curvature
+        return Predictor(t, math.inf, 0.0)
     f_t = yield from value_at(s.x, t, p)
     for _ in range(6):
         curvature = 2 * (f_t - s.f_x - t * slope) / t**2

@@ -20,6 +20,8 @@ SHRINK = 0.1  # of the least radius, once nothing more is to be had at it
 POOR, GOOD = 0.1, 0.7  # of the decrease that the model promised
 FLOOR = 8  # noise levels: values that differ by less than this say nothing about where to go
 SPREAD = 2.0  # radii: points farther off make a model that fails worth mending
+LONGEST = 1e100  # radius
+MANY = 200  # points
 NEAREST = 1e-14  # of the scale of x: the least radius there is
 
 
@@ -68,7 +70,7 @@ class QuadraticModel:
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
     ============  ======  ==============  ================================================================
-    points        n       "auto"          most points that are kept; "auto": 4d, but at most 2d + 100
+    points        n       "auto"          most points that are kept, 2d + 2 at least; "auto": 4d, but at most 200
     radius        r       "auto"          the first radius; "auto": the scale of x0, 1 where that is 0
     width         w       1               evaluations at once, which a pool sets: the next point comes with some around
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
@@ -209,25 +211,20 @@ class QuadraticModel:
         beside = tuple(Along(around, sphere((*s.key, s.k, j))) for j in range(1, self.width))
         query = Query(there, (None, *beside))
         values = (yield query).tolist()
-        influence = np.abs(model.influence(step))
-        before, f_x = s, s.f_x
+        f_x, influence = s.f_x, np.abs(model.influence(step))
         for j, f in enumerate(values):
-            s = self._put(s, query.point(j), f, influence)
-        if s is before:
-            return s, -math.inf
-        if self.width > 1 or s.f_x >= f_x:
-            return s, f_x - min(v for v in values if v == v)
-        return s, f_x - s.f_x
+            if not math.isnan(f):
+                s = self._put(s, query.point(j), f, influence)
+                influence = np.ones(len(s.points))  # of the points beside it: the farthest goes
+        return s, f_x - min((f for f in values if not math.isnan(f)), default=math.inf)
 
     def _put(self, s: QuadraticModelState, point: Vector, f: float, influence: Floats) -> QuadraticModelState:
         """The point in the place of one that its value makes up for, and that is far off."""
-        most = min(4 * s.x.size, 2 * s.x.size + 100) if self.points == "auto" else self.points
-        if math.isnan(f):
-            return s
+        most = min(4 * s.x.size, MANY) if self.points == "auto" else self.points
         if len(s.points) >= max(most, 2 * s.x.size + 2):
             centre = point if f < s.f_x else s.x
             gone = np.sqrt(np.sum((np.array(s.points) - centre) ** 2, axis=1)) / max(s.least, 0.1 * s.radius)
-            weight = influence[: len(gone)] * np.maximum(1.0, gone) ** 3
+            weight = influence * np.maximum(1.0, gone) ** 3
             if f >= s.f_x:
                 weight[int(np.argmin(s.values))] = -1.0
             s = s.without(int(np.argmax(weight)))
@@ -258,5 +255,5 @@ def _model(s: QuadraticModelState) -> Regression:
 
 
 def _radius(radius: float, least: float) -> float:
-    """The radius, or the least one when it is close to that."""
-    return least if radius <= 1.5 * least else radius
+    """The radius, or the least one when it is close to that; bounded, since f may not be."""
+    return least if radius <= 1.5 * least else min(radius, LONGEST)

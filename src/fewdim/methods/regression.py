@@ -34,20 +34,21 @@ class Regression:
     def __init__(self, points: Floats, values: Floats, best: int, radius: float) -> None:
         offsets = points - points[best]
         self.distances = np.sqrt(np.sum(offsets**2, axis=1))
-        self.scale = float(self.distances.max())
+        self.scale = float(self.distances.max()) or 1.0
         self.y = offsets / self.scale
         n, d = points.shape
-        with np.errstate(over="ignore"):
-            discount = np.minimum(1 + BEYOND * (self.distances / radius) ** 6, FAINT)
+        discount = np.minimum(1 + BEYOND * (self.distances / radius) ** 6, FAINT)
         A = 0.5 * (self.y @ self.y.T) ** 2
         A[np.diag_indices(n)] += GIVE * discount
         self.P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
         self.factor = cho_factor(A, lower=True, check_finite=False)
         self.reduced = cho_solve(self.factor, self.P, check_finite=False)
         S = self.P.T @ self.reduced
-        S[np.diag_indices(d + 2)] *= 1 + 1e-14  # points in a plane leave a slope open
+        S[np.diag_indices(d + 2)] += 1e-12 * float(np.trace(S))  # too few points, or in a plane, leave a slope open
         self.inner = cho_factor(S, lower=True, check_finite=False)
-        self.gradient, self.hessian = self._quadratic(*self._solved(values - values[best]))
+        size = float(np.abs(values).max()) or 1.0
+        g, H = self._quadratic(*self._solved(values / size - values[best] / size))
+        self.gradient, self.hessian = g * size, H * size
 
     def _solved(self, f: Floats, end: Floats | None = None) -> tuple[Floats, Floats]:
         """L and c for a right-hand side f, and `end` below it."""
@@ -85,12 +86,13 @@ def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
 
     Where even that is short of the radius (the hard case) the lowest eigenvector makes up for it.
     """
-    w, V = np.linalg.eigh(H)
-    b = V.T @ g
+    unit = max(float(np.abs(g).max()) / radius, float(np.abs(H).max()))
+    if not 0 < unit < math.inf:  # nothing to see, or values as large as numbers go
+        return np.zeros_like(g)
+    w, V = np.linalg.eigh(H / unit)
+    b = V.T @ (g / unit)
     size = float(np.linalg.norm(b))
     top = float(np.abs(w).max())
-    if not (size > 0 or top > 0):
-        return np.zeros_like(g)
     tiny = 1e-12 * max(top, size / radius)
     low = max(0.0, -float(w[0])) + tiny
 
@@ -103,5 +105,5 @@ def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
         z = -b / (w + low)
         z[0] += math.copysign(math.sqrt(max(radius**2 - float(z @ z), 0.0)), -b[0]) if w[0] < 0 else 0.0
         return np.asarray(V @ z)
-    mu = brentq(excess, low, low + size / radius + tiny, rtol=1e-3, xtol=1e-300)
+    mu = brentq(excess, low, low + 2 * size / radius + tiny, rtol=1e-12, xtol=1e-300)
     return np.asarray(V @ (-b / (w + mu)))
