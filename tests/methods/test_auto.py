@@ -29,7 +29,7 @@ def test_few_directions_are_sketched() -> None:
 
 
 def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
-    """2d + 1 values, two to see that there is no noise, one or two of the model; quasi-Newton then knows the diagonal."""
+    """2d + 1 values, two to see that there is no noise, one or two of the model: quasi-Newton knows the diagonal."""
     problem = quadratic(power_law(20, 1), rotate=3)
     seen, session = engines(problem.fun, problem.x0, 300)
     assert seen == ["model", "newton"]

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from fewdim.gradients import Floats
@@ -41,20 +40,19 @@ class Regression:
         A = 0.5 * (self.y @ self.y.T) ** 2
         A[np.diag_indices(n)] += GIVE * discount
         self.P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
-        self.factor = cho_factor(A, lower=True, check_finite=False)
-        self.reduced = cho_solve(self.factor, self.P, check_finite=False)
+        self.A_inverse = np.linalg.inv(A)
+        self.reduced = self.A_inverse @ self.P
         S = self.P.T @ self.reduced
         S[np.diag_indices(d + 2)] += 1e-12 * float(np.trace(S))  # too few points, or in a plane, leave a slope open
-        self.inner = cho_factor(S, lower=True, check_finite=False)
+        self.S_inverse = np.linalg.inv(S)
         size = float(np.abs(values).max()) or 1.0
         g, H = self._quadratic(*self._solved(values / size - values[best] / size))
         self.gradient, self.hessian = g * size, H * size
 
     def _solved(self, f: Floats, end: Floats | None = None) -> tuple[Floats, Floats]:
         """L and c for a right-hand side f, and `end` below it."""
-        direct = cho_solve(self.factor, f, check_finite=False)
-        c = cho_solve(self.inner, self.P.T @ direct - (0.0 if end is None else end), check_finite=False)
-        return direct - self.reduced @ c, c
+        c = self.S_inverse @ (self.reduced.T @ f - (0.0 if end is None else end))
+        return self.A_inverse @ f - self.reduced @ c, c
 
     def _quadratic(self, weights: Floats, c: Floats) -> tuple[Floats, Floats]:
         hessian = (self.y.T * weights) @ self.y
