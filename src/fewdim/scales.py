@@ -70,9 +70,9 @@ def curvature(
         return Curvature(least / radius**2, least / radius**2)
     floor = resolution.at(f_x) / radius**2
     largest = max(float(np.abs(c).max()), floor)  # squares of c alone may overflow
-    error = 2 * (resolution.noise / radius**2 / largest) ** 2  # f(x) is common to all and does not make them differ
-    variance = float(np.var(c / largest, ddof=1)) if c.size > 1 else 2.0
-    spread = math.sqrt(max(variance - error, 0.0) / 2) * largest
+    blur = resolution.noise / radius**2  # f(x) is common to all and does not make them differ
+    variance = float(np.var(c / largest, ddof=1)) * largest if c.size > 1 else 2 * largest
+    spread = math.sqrt(max(variance - 2 * (blur / largest) * blur, 0.0) / 2) * math.sqrt(largest)
     return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
 
 
@@ -92,7 +92,7 @@ def difference_level(values: Values) -> tuple[float, bool]:
     differences change sign (More and Wild, SIAM J. Sci. Comput. 33, 2011).
     """
     levels, changes = [], []
-    size = float(np.abs(values).max()) or 1.0
+    size = math.ldexp(1.0, math.frexp(float(np.abs(values).max()))[1])  # a power of 2, which rounds nothing
     values = values / size
     for k in range(1, values.size):
         values = np.diff(values)
@@ -144,7 +144,7 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
                 seen = [f_x, middle]
                 for _ in range(3):
                     seen += [(yield from value(x))]
-                return Resolution(float(np.nanstd(seen, ddof=1)), ROUND_OFF)
+                return Resolution(float(np.nanstd(seen, ddof=1)), ROUND_OFF, shared=True)
             level = sides  # a jump at x
         jumps = np.diff(np.unique(table))
         if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
@@ -227,11 +227,12 @@ def measure(
     counts half (so that half as many values do), and it is returned as it is when there is no value at x.
     """
     f_x = yield from value(x)
-    if math.isnan(f_x):
-        f_x = yield from value(x)  # a value that fails at random deserves a second try
+    for _ in range(4):  # a value that fails at random deserves more tries
+        if math.isnan(f_x):
+            f_x = yield from value(x)
     if math.isnan(f_x):
         if known is None:
-            raise ValueError("f must have a value at the point where a method starts; it failed there twice.")
+            raise ValueError("f must have a value at the point where a method starts; it failed there 5 times.")
         return known
     if known is not None:
         resolution = known.resolution

@@ -159,7 +159,7 @@ class Auto:
         s = evolve(s, **{s.engine: inner})
         s = evolve(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
         rank = inner.rank if s.engine == "sketch" else s.x.size
-        if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL:
+        if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
             return self._noisy(s)
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
@@ -185,13 +185,13 @@ class Auto:
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
-        if model.scales is not None and model.noise == 0:
-            newton = self._newton.start(s.x, (*s.key, 3))
-            known = {"f_x": model.f_x, "scales": model.scales, "diagonal": fit_to_divide_by(np.array(model.bends))}
-            return _taken_over(
-                evolve(s, newton=evolve(newton, **known, central=False, sure=self.noise != "auto")), "newton", "exact"
-            )
-        return self._in_noise(s) if self._model.done(model) else s
+        if model.noise == 0:
+            bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
+            newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
+            newton = evolve(newton, central=bends is None, sure=self.noise != "auto")
+            return _taken_over(evolve(s, newton=newton), "newton", "exact")
+        shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
+        return self._in_noise(s) if shared or self._model.done(model) else s
 
     def _chosen(self, s: AutoState) -> Steps[AutoState]:
         """Stay, try the other engine, or hand over to it."""
@@ -200,13 +200,12 @@ class Auto:
             assert s.sketch is not None
             if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW * self.width or s.nfev >= 2 * d):
                 return (yield from self._switched(evolve(s, trial_at=AGAIN * s.trial_at), "even"))
-            n = len(s.sketch.memory)
-            if n and max(self.least, 2 * n) + n + 3 >= d + 2:
+            if (n := len(s.sketch.memory)) and max(self.least, 2 * n) + n + 3 >= d + 2:
                 return (yield from self._switched(evolve(s, trial_at=math.inf), "as dear"))
         if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
             return s
-        (since, before), f_x = s.marks[0], s.inner.f_x
-        s = evolve(s, rate=(before - f_x) / max(1, s.nfev - since))
+        since, before = s.marks[0]
+        s = evolve(s, rate=(before - s.inner.f_x) / max(1, s.nfev - since))
         return (yield from self._switched(s, "trial"))
 
     def _judged(self, s: AutoState) -> Steps[AutoState]:
@@ -297,5 +296,4 @@ class Auto:
 
 
 def _taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
-    f_x = s.inner.f_x
-    return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, f_x)))
+    return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, s.inner.f_x)))

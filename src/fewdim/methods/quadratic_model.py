@@ -11,7 +11,7 @@ import numpy as np
 from fewdim.core import Cost, Query, Steps, evolve, value
 from fewdim.directions import Along, Key, Vector, axis, perturb, sphere
 from fewdim.gradients import Floats
-from fewdim.lines import Reach, Resolution, scale_of
+from fewdim.lines import Reach, Resolution, insisted, scale_of
 from fewdim.methods.regression import Regression
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.scales import Measured, Scales, noise_here, smooth_along
@@ -86,9 +86,8 @@ class QuadraticModel:
 
     >>> import numpy as np
     >>> from fewdim import minimize
-    >>> rng = np.random.default_rng(0)
-    >>> fun = lambda x: x @ x + 1e-3 * rng.standard_normal()
-    >>> minimize(fun, np.ones(5), method=QuadraticModel(), rng=0).fun < 0.01
+    >>> rounded = lambda x: round(float(x @ x), 3)
+    >>> minimize(rounded, np.linspace(1, 2, 5), method=QuadraticModel(), rng=0).fun < 0.01
     True
 
     References
@@ -177,7 +176,7 @@ class QuadraticModel:
                 s = evolve(s, radius=_radius(max(0.1 * s.radius, s.least), s.least))
             else:
                 s, gained = yield from self._tried(s, model, step)
-                if gained >= POOR * promised:
+                if gained > 0 and gained >= POOR * promised:
                     grown = 2 * length if gained >= GOOD * promised else length
                     return evolve(s, radius=_radius(max(0.5 * s.radius, grown), s.least))
                 s = evolve(s, radius=_radius(0.5 * min(s.radius, length), s.least))
@@ -210,7 +209,7 @@ class QuadraticModel:
         around = 0.5 * float(np.linalg.norm(step))
         beside = tuple(Along(around, sphere((*s.key, s.k, j))) for j in range(1, self.width))
         query = Query(there, (None, *beside))
-        values = (yield query).tolist()
+        values = (yield from insisted(query, tries=2)).tolist()
         f_x, influence = s.f_x, np.abs(model.influence(step))
         for j, f in enumerate(values):
             if not math.isnan(f):
@@ -235,12 +234,18 @@ def _axis(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     """Two values along the next axis from the best point: ahead and, if that is lower, farther ahead; else behind."""
     u, start, a = axis(len(s.bends)), s.x, s.radius
     ahead = perturb(start, a, u)
-    f_ahead = yield from value(ahead)
+    f_ahead = yield from _insisted(ahead)
     b = 2 * a if f_ahead < s.f_x else -a
     other = perturb(start, b, u)
-    f_other = yield from value(other)
+    f_other = yield from _insisted(other)
     s = evolve(s, bends=(*s.bends, _bend(s.f_x, a, f_ahead, b, f_other)))
     return s.joined([ahead, other], [f_ahead, f_other])
+
+
+def _insisted(point: Vector) -> Steps[float]:
+    """The value there, asked for once more if it is missing."""
+    values = yield from insisted(Query(point), tries=2)
+    return float(values[0])
 
 
 def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:
