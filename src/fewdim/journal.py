@@ -65,10 +65,10 @@ class Journal:
     >>> from fewdim import minimize
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = folder + "/run.db"
-    ...     first = minimize(lambda x: x @ x, np.ones(10), maxfev=50, rng=0, journal=path)
-    ...     longer = minimize(lambda x: x @ x, np.ones(10), maxfev=80, rng=0, journal=path)  # 30 evaluations
+    ...     first = minimize(lambda x: x @ x, np.ones(10), maxfev=20, rng=0, journal=path)
+    ...     longer = minimize(lambda x: x @ x, np.ones(10), maxfev=50, rng=0, journal=path)  # 30 evaluations
     ...     Journal(path).nfev, Journal(path).best.fun == longer.fun
-    (80, True)
+    (50, True)
     """
 
     def __init__(
