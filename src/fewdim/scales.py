@@ -147,7 +147,8 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
                 return Resolution(float(np.nanstd(seen, ddof=1)), ROUND_OFF, shared=True)
             level = sides  # a jump at x
         jumps = np.diff(np.unique(table))
-        if 0 < jumps.size < 5:  # values repeat: they are rounded, and the error of rounding is uniform
+        repeated = min(np.unique(table[:5]).size, np.unique(table[4:]).size) < 5  # on a side: f may be symmetric
+        if 0 < jumps.size < 5 and repeated:  # values are rounded, and the error of rounding is uniform
             level, reliable = 0.3 * float(jumps.min()), True
         unit = rounding(table)
         if jumps.size and 0.3 * unit > (level if reliable else 0.0):
@@ -183,7 +184,7 @@ def smooth_along(x: Vector, f_x: float, spread: float, u: Direction, bend: float
     """
     if not bend * spread > 0:
         return False
-    radius = Reach.of(x).clip(math.sqrt(2e-9 * spread / bend))
+    radius = Reach.of(x).clip(UNROUND * math.sqrt(1e-9 * spread / bend))
     one, two = yield Query(x, (radius * u, 2 * radius * u))
     if math.isnan(one + two) or rounding(np.array([one, two])) > 0:
         return False
