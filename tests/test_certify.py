@@ -111,9 +111,11 @@ def test_a_budget_is_kept_and_said(d: int) -> None:
 @pytest.mark.parametrize("d", [7, 100])
 @pytest.mark.parametrize("maxfev", [100, 500, 1500])
 def test_a_budget_is_kept_where_values_are_missing(d: int, maxfev: int) -> None:
-    """Missing values are asked again, up to five times each, and that counts, too."""
+    """Missing values are asked again, up to five times each, and that counts, too; there are values enough close by
+    to see the minimum that it is, or there is too little to tell.
+    """
     found = certify(lambda x: float(x @ x) if x @ x < 1e-10 else np.nan, np.zeros(d), rng=0, maxfev=maxfev)
-    assert found.verdict == "below noise"
+    assert found.verdict in ("below noise", "second-order stationary")
     assert found.nfev <= maxfev
 
 

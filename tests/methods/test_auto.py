@@ -131,6 +131,14 @@ def test_noise_in_few_dimensions_is_found_out() -> None:
     assert float(result.x @ result.x) < 0.1
 
 
+@pytest.mark.parametrize("d", [3, 10, 40])
+def test_a_minimum_that_is_hit_exactly_is_not_noisy(d: int) -> None:
+    """From x0 = 1 a look of length 1 along each axis ends at 0, where values are the same on both sides."""
+    result = minimize(lambda x: float(x @ x), np.ones(d), maxfev=60 * d, rng=0)
+    assert result.fun < 1e-20
+    assert result.noise == 0
+
+
 def test_the_noise_may_be_told() -> None:
     problem = quadratic(power_law(50, 1), rotate=3)
     seen, session = engines(problem.fun, problem.x0, 4000, noise=1e-2)
