@@ -32,7 +32,8 @@ REASONS = {
     "points there.",
     "trigonometric-10": f"{BASIN} another local minimum, where quasi-Newton ends; there are many.",
     "broyden-banded-20": f"{BASIN} another local minimum, where quasi-Newton ends.",
-    "box-3": "the first looks along the axes, as long as x0 is large, lead down into a valley along which f stays flat and above its minimum.",
+    "box-3": "the first looks along the axes, as long as x0 is large, lead down into a valley along which f stays flat "
+    "and above its minimum.",
     "chained-rosenbrock-10/uniform-1e-02": "the target is as small as the noise. Our runs end at a gap of 1 to 1.5 "
     "times it: the random gradients that follow the model know nothing of the curved valley that they are in.",
     "trigonometric-50": "it has many local minima with values close to each other. Our runs end in one of them, or "
