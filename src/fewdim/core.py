@@ -133,7 +133,8 @@ class _Counted(Delegate[T]):
     count = 0
 
     def advance(self, values: Values | None) -> Query:
-        query = super().advance(values)
+        with np.errstate(all="ignore"):  # numbers that overflow are tested for where it matters
+            query = super().advance(values)
         self.count += len(query)
         return query
 
@@ -154,8 +155,7 @@ class Asked(Delegate[T]):
 
     def advance(self, values: Values | None) -> Query:
         try:
-            with np.errstate(all="ignore"):  # numbers that overflow are tested for where it matters
-                query = super().advance(values)
+            query = super().advance(values)
         except StopIteration:
             if self.queries == 0:
                 name = type(self.owner).__name__

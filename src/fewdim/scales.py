@@ -92,7 +92,7 @@ def difference_level(values: Values) -> tuple[float, bool]:
     differences change sign (More and Wild, SIAM J. Sci. Comput. 33, 2011).
     """
     levels, changes = [], []
-    size = math.ldexp(1.0, math.frexp(float(np.abs(values).max()))[1])  # a power of 2, which rounds nothing
+    size = math.ldexp(0.5, math.frexp(float(np.abs(values).max()))[1])  # a power of 2, which rounds nothing
     values = values / size
     for k in range(1, values.size):
         values = np.diff(values)

@@ -256,7 +256,8 @@ def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:
 
 def _model(s: QuadraticModelState) -> Regression:
     points = np.array(s.points, dtype=np.float64)
-    return Regression(points, np.array(s.values), int(np.argmin(s.values)), max(s.radius, s.least))
+    with np.errstate(all="ignore"):
+        return Regression(points, np.array(s.values), int(np.argmin(s.values)), max(s.radius, s.least))
 
 
 def _radius(radius: float, least: float) -> float:

@@ -76,7 +76,8 @@ class Regression:
     def minimiser(self, radius: float) -> tuple[Floats, float]:
         """The lowest point of the quadratic within a radius, and how far below the centre it is."""
         s = ball_minimiser(self.gradient, self.hessian, radius)
-        return s, -float(self.gradient @ s + 0.5 * s @ self.hessian @ s)
+        with np.errstate(all="ignore"):
+            return s, -float(self.gradient @ s + 0.5 * s @ self.hessian @ s)
 
 
 def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
