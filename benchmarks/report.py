@@ -40,11 +40,9 @@ REASONS = {
     "are still on their way into one when the budget is spent; none is at the lowest.",
     "variably-dimensioned-10": FOURTH,
     "variably-dimensioned-50": FOURTH,
-    "broyden-tridiagonal-10/rounded": "the rounding is taken for noise of the level that it has at the start, though "
-    "it shrinks with f; so random gradient takes over for good where quasi-Newton steps would still have gone down.",
     "jennrich-sampson-2": "the minimum lies within one and a half widths of cma's first samples from the start: by "
-    "chance the second or third sample is good enough with each of the three seeds. We need five values for a gradient "
-    "first.",
+    "chance the second or third sample is good enough with each of the three seeds. We need five values for a first "
+    "look.",
 }
 
 PAGE = """# Benchmark

@@ -111,11 +111,12 @@ def test_a_budget_is_kept_and_said(d: int) -> None:
 @pytest.mark.parametrize("d", [7, 100])
 @pytest.mark.parametrize("maxfev", [100, 500, 1500])
 def test_a_budget_is_kept_where_values_are_missing(d: int, maxfev: int) -> None:
-    """Missing values are asked again, up to five times each, and that counts, too; there are values enough close by
-    to see the minimum that it is, or there is too little to tell.
+    """Missing values are asked again, up to five times each, and that counts, too.
+
+    There are values close by to see the minimum that it is, where the budget suffices for 100 dimensions.
     """
     found = certify(lambda x: float(x @ x) if x @ x < 1e-10 else np.nan, np.zeros(d), rng=0, maxfev=maxfev)
-    assert found.verdict in ("below noise", "second-order stationary")
+    assert found.verdict == ("second-order stationary" if d == 7 or maxfev == 1500 else "below noise")
     assert found.nfev <= maxfev
 
 

@@ -199,6 +199,11 @@ def insisted(query: Query, tries: int = 3) -> Steps[Values]:
     return values
 
 
+def insisted_value(x: Vector, tries: int) -> Steps[float]:
+    """f(x); nan when there is no value at the last of so many tries either."""
+    return float((yield from insisted(Query(x), tries))[0])
+
+
 def value_at(x: Vector, scale: float, v: Vector) -> Steps[float]:
     """f(x + scale v); inf when there is no value at the third try either, so that it is never chosen."""
     values = yield from insisted(Query(x, (Along(scale, v),)))

@@ -20,6 +20,7 @@ from fewdim.lines import (
     central_radius,
     differences,
     forward_radius,
+    insisted_value,
     scale_of,
     visible,
 )
@@ -212,6 +213,14 @@ class Measured:
         return math.nan if self.scales is None else self.scales.resolution.noise
 
 
+def start_value(x: Vector, tries: int = 2) -> Steps[float]:
+    """f(x) where a method starts: what fails at random deserves more tries, and without a value there is no start."""
+    f_x = yield from insisted_value(x, tries)
+    if math.isnan(f_x):
+        raise ValueError(f"f must have a value at the point where a method starts; it failed there {tries} times.")
+    return f_x
+
+
 def measure(
     x: Vector,
     key: Key,
@@ -227,13 +236,8 @@ def measure(
     `known` are the scales of an earlier point: its resolution is kept, its trace gives the first radius, its curvature
     counts half (so that half as many values do), and it is returned as it is when there is no value at x.
     """
-    f_x = yield from value(x)
-    for _ in range(4):  # a value that fails at random deserves more tries
-        if math.isnan(f_x):
-            f_x = yield from value(x)
-    if math.isnan(f_x):
-        if known is None:
-            raise ValueError("f must have a value at the point where a method starts; it failed there 5 times.")
+    f_x = yield from (start_value(x, tries=5) if known is None else insisted_value(x, tries=5))
+    if math.isnan(f_x) and known is not None:
         return known
     if known is not None:
         resolution = known.resolution

@@ -10,7 +10,7 @@ import numpy as np
 
 from fewdim.core import Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, accumulate
-from fewdim.lines import insisted, value_at
+from fewdim.lines import insisted, insisted_value, value_at
 from fewdim.scales import Measured, Scales
 
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
@@ -133,7 +133,7 @@ def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, li
     """A Newton step in span S from x, kept if it lowers f; the coefficients used (zeros if not)."""
     c = yield from slopes_of_memory(s.x, s.f_x, s, math.sqrt(2 * s.decrease / len(s.memory)))
     y = accumulate(s.x, [-c_i for c_i in c], s.memory)
-    f_y = float((yield from insisted(Query(y), tries=2))[0])
+    f_y = yield from insisted_value(y, tries=2)
     if not f_y < s.f_x:
         return s, [0.0] * len(c)
     return evolve(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c

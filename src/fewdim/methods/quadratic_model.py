@@ -11,10 +11,10 @@ import numpy as np
 from fewdim.core import Cost, Query, Steps, evolve, value
 from fewdim.directions import Along, Key, Vector, axis, perturb, sphere
 from fewdim.gradients import Floats
-from fewdim.lines import Reach, Resolution, insisted, scale_of
+from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of
 from fewdim.methods.regression import Regression
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, noise_here, smooth_along
+from fewdim.scales import Measured, Scales, noise_here, smooth_along, start_value
 
 SHRINK = 0.1  # of the least radius, once nothing more is to be had at it
 POOR, GOOD = 0.1, 0.7  # of the decrease that the model promised
@@ -39,7 +39,6 @@ class QuadraticModelState(Measured):
     bends: tuple[float, ...] = ()  # curvatures along the axes looked at so far, before there is a model
     radius: float = math.nan  # of the ball in which the model is trusted
     least: float = math.nan  # what the radius does not go below as long as there is something to gain
-    decrease: float = math.nan  # of the last step
     fails: int = 0  # 1 once values differ by no more than their noise
 
     def joined(self, points: list[Vector], values: list[float]) -> QuadraticModelState:
@@ -47,7 +46,7 @@ class QuadraticModelState(Measured):
         kept = [(point, f) for point, f in zip(points, values, strict=True) if not math.isnan(f)]
         s = evolve(self, points=(*self.points, *(p for p, _ in kept)), values=(*self.values, *(f for _, f in kept)))
         i = int(np.argmin(s.values))
-        return evolve(s, x=s.points[i], f_x=s.values[i], decrease=s.f_x - s.values[i])
+        return evolve(s, x=s.points[i], f_x=s.values[i])
 
     def without(self, i: int) -> QuadraticModelState:
         """Without the i-th point."""
@@ -70,17 +69,17 @@ class QuadraticModel:
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
     ============  ======  ==============  ================================================================
-    points        n       "auto"          most points that are kept, 2d + 2 at least; "auto": 4d, but at most 200
     radius        r       "auto"          the first radius; "auto": the scale of x0, 1 where that is 0
     width         w       1               evaluations at once, which a pool sets: the next point comes with some around
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     ============  ======  ==============  ================================================================
 
-    **Cost.** 2d + 1 values, then 1 or 2 a step; n + 1 vectors beyond x, and n^3 / 3 + n^2 d multiplications a step,
-    which is for d up to 100 or so.
+    **Cost.** 2d + 1 values, then 1 or 2 a step.  It keeps n = 4d points, but at most 200 and at least 2d + 2: n + 1
+    vectors beyond x, three matrices of up to n by n during a step, and some n^3 multiplications, which is for d up to
+    100 or so.
 
-    **Guarantee.** Values are not below noise at the end: it is done when those of the points differ by less than 8
-    noise levels.  On a quadratic of exact values the model becomes exact.  No rate is proved.
+    **Guarantee.** It is done when the values of its points differ by less than 8 noise levels.  The fit finds a
+    quadratic that its points determine.  No rate is proved.
 
     **Departures.** Not in the paper: the engine of `Auto` for noise in few dimensions.
 
@@ -98,22 +97,19 @@ class QuadraticModel:
     and regression).
     """
 
-    points: int | Literal["auto"] = "auto"
     radius: float | Literal["auto"] = "auto"
     width: int = 1
     noise: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_count(self, width=self.width)
-        if self.points != "auto":
-            check_count(self, points=self.points)
         if self.radius != "auto" and not 0 < self.radius < math.inf:
             raise ValueError(f'QuadraticModel(radius=...) must be "auto" or a positive number; got {self.radius!r}.')
         check_noise(self, self.noise)
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=1, most=80 + self.width, vectors=102, axes=5)
+        return Cost(fewest=1, most=80 + self.width, vectors=MANY + 3, axes=5)
 
     def fit(self, width: int) -> QuadraticModel:
         """The same method with as many values at once."""
@@ -137,14 +133,8 @@ class QuadraticModel:
 
     def _opened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """The value at x, if it is not known, and how far to look."""
-        f_x = s.f_x
-        for _ in range(2):
-            if math.isnan(f_x):
-                f_x = yield from value(s.x)
-        if math.isnan(f_x):
-            raise ValueError("f must have a value at the point where a method starts; it failed there twice.")
+        f_x = (yield from start_value(s.x)) if math.isnan(s.f_x) else s.f_x
         radius = scale_of(s.x) if self.radius == "auto" else self.radius
-        radius = radius if math.isnan(s.radius) else s.radius
         return evolve(s, f_x=f_x, points=(s.x,), values=(f_x,), radius=radius, least=radius)
 
     def _listened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
@@ -219,8 +209,7 @@ class QuadraticModel:
 
     def _put(self, s: QuadraticModelState, point: Vector, f: float, influence: Floats) -> QuadraticModelState:
         """The point in the place of one that its value makes up for, and that is far off."""
-        most = min(4 * s.x.size, MANY) if self.points == "auto" else self.points
-        if len(s.points) >= max(most, 2 * s.x.size + 2):
+        if len(s.points) >= max(min(4 * s.x.size, MANY), 2 * s.x.size + 2):
             centre = point if f < s.f_x else s.x
             gone = np.sqrt(np.sum((np.array(s.points) - centre) ** 2, axis=1)) / max(s.least, 0.1 * s.radius)
             weight = influence * np.maximum(1.0, gone) ** 3
@@ -234,18 +223,12 @@ def _axis(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     """Two values along the next axis from the best point: ahead and, if that is lower, farther ahead; else behind."""
     u, start, a = axis(len(s.bends)), s.x, s.radius
     ahead = perturb(start, a, u)
-    f_ahead = yield from _insisted(ahead)
+    f_ahead = yield from insisted_value(ahead, tries=2)
     b = 2 * a if f_ahead < s.f_x else -a
     other = perturb(start, b, u)
-    f_other = yield from _insisted(other)
+    f_other = yield from insisted_value(other, tries=2)
     s = evolve(s, bends=(*s.bends, _bend(s.f_x, a, f_ahead, b, f_other)))
     return s.joined([ahead, other], [f_ahead, f_other])
-
-
-def _insisted(point: Vector) -> Steps[float]:
-    """The value there, asked for once more if it is missing."""
-    values = yield from insisted(Query(point), tries=2)
-    return float(values[0])
 
 
 def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:

@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewdim.core import Cost, Steps, evolve, value
+from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, perturb
 from fewdim.gradients import Floats, central, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, curvature, measure, noise_here
+from fewdim.scales import Measured, Scales, curvature, measure, noise_here, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
@@ -154,11 +154,7 @@ class QuasiNewton:
         if s.x.size > FRUGAL:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
             return evolve(s, scales=found, f_x=found.f_x)
-        f_x = yield from value(s.x)
-        if math.isnan(f_x):
-            f_x = yield from value(s.x)
-        if math.isnan(f_x):
-            raise ValueError("f must have a value at the point where a method starts; it failed there twice.")
+        f_x = yield from start_value(s.x)
         resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
         scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
         return evolve(s, scales=scales, f_x=f_x, sure=self.noise != "auto")
