@@ -5,7 +5,8 @@
     none            x = y
 
 It is smooth, so every method, pool and journal works as ever.  Where the minimum lies on a bound the slope along y
-vanishes there with positive curvature: an active coordinate drops out of a sketch by itself.
+vanishes there with positive curvature: an active coordinate drops out of a sketch by itself.  A method that knows the
+box may do better (`fewdim.methods.bounded`): it still asks in y, but thinks in x.
 """
 
 from __future__ import annotations
@@ -65,17 +66,17 @@ class Box(NamedTuple):
         within: Array = np.clip(x, low, high).astype(y.dtype)
         return within
 
-    def free(self, x: ArrayLike) -> Array:
-        """A y with inside(y) = x, but for coordinates on a bound: those start a little inside."""
+    def free(self, x: ArrayLike, margin: float = MARGIN) -> Array:
+        """A y with inside(y) = x, but for coordinates on a bound: those start a little inside, if there is a margin."""
         given = np.asarray(x)
         kind = given.dtype if given.dtype.kind == "f" else np.dtype(float)
         values, low, high = given.astype(float), self.low, self.high
         both, below, above = self._kinds
         y = values.copy()
         middle, half = (low[both] + high[both]) / 2, (high[both] - low[both]) / 2
-        y[both] = np.arcsin(np.clip((values[both] - middle) / half, MARGIN - 1, 1 - MARGIN))
-        y[below] = np.sqrt((np.maximum(values[below] - low[below], MARGIN) + 1) ** 2 - 1)
-        y[above] = np.sqrt((np.maximum(high[above] - values[above], MARGIN) + 1) ** 2 - 1)
+        y[both] = np.arcsin(np.clip((values[both] - middle) / half, margin - 1, 1 - margin))
+        y[below] = np.sqrt((np.maximum(values[below] - low[below], margin) + 1) ** 2 - 1)
+        y[above] = np.sqrt((np.maximum(high[above] - values[above], margin) + 1) ** 2 - 1)
         return y.astype(kind)
 
     @property

@@ -22,7 +22,7 @@ from fewdim.box import Box
 from fewdim.directions import Vector
 from fewdim.ledger import FORMAT, Ledger
 from fewdim.loop import History
-from fewdim.methods import METHODS
+from fewdim.methods import METHODS, bounded
 from fewdim.methods.settings import check_choice, check_count, settings
 from fewdim.recording import Recording, mark, restored
 from fewdim.rows import JournalError, Row
@@ -161,7 +161,8 @@ class Journal:
                 raise ValueError(f"Journal.replay(nfev=...) must lie in [0, {len(told)}]; got {nfev}.")
             x0 = ledger.vector(0).reshape(description["shape"])
             solver = _rebuilt(description) if method is None else method
-            session: Session[Any] = Session(solver, x0, rng=description["key"][0])
+            box = None if description["bounds"] is None else Box.read(description["bounds"], x0.shape)
+            session: Session[Any] = Session(bounded(solver, box), x0, rng=description["key"][0])
             if watch is None and (found := restored(ledger, session, nfev)):
                 session = found[0]
         while session.nfev < nfev:
@@ -223,6 +224,7 @@ def describe(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     session: Session[Any],
+    method: Any,
     width: int,
     box: Box | None = None,
 ) -> dict[str, Any]:
@@ -235,8 +237,8 @@ def describe(
         "version": __version__,
         "problem": name_of(fun) if journal.label is None else journal.label,
         "args": _checksum(args) if args else None,
-        "method": type(session.method).__name__,
-        "settings": _settings(session.method),
+        "method": type(method).__name__,
+        "settings": _settings(method),
         "shape": list(session.shape),
         "dtype": x.dtype.name,
         "x0": _checksum(x),

@@ -18,7 +18,7 @@ from fewdim.box import Box, boxed
 from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
-from fewdim.methods import METHODS, fitted
+from fewdim.methods import METHODS, bounded, fitted
 from fewdim.methods.settings import changed, is_method
 from fewdim.session import Session
 
@@ -104,8 +104,9 @@ def minimize(
         Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
         evaluations come on top of `maxfev` and are counted in `nfev`.
     bounds : Bounds or sequence of pairs, optional
-        As in scipy.  Methods work on variables y with x = x(y) smooth and inside the bounds (`fewdim.box`), so all of
-        them can; fun never sees a point outside.  A start on a bound is moved inside by 1e-3 of half the width.
+        As in scipy; fun never sees a point outside.  The default and "quasi-newton" project; other methods, and the
+        default while it sketches, work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all of them
+        can.  A start on a bound is moved inside by 1e-3 of half the width.
 
     Returns
     -------
@@ -146,11 +147,11 @@ def minimize(
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
         solver = fitted(_method(method, settings, noise), width)
-        session: Session[Any] = Session(solver, x0 if box is None else box.free(x0), rng=key)
+        session: Session[Any] = Session(bounded(solver, box), x0 if box is None else box.free(x0), rng=key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
         else:
-            recording.begin(describe(book, fun, arguments, session, width, box), session.state.x)
+            recording.begin(describe(book, fun, arguments, session, solver, width, box), session.state.x)
             session, bookmark = recording.resume(session)
             source = recording.around(pool, raising=on_failure == "raise")
             run = _run(session, source, {**limits, "keep": recording.keep})

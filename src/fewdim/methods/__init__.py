@@ -2,17 +2,20 @@
 
 from typing import Any
 
+from fewdim.box import Box
 from fewdim.methods.accelerated import Accelerated
 from fewdim.methods.auto import Auto
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.large_step import LargeStep
+from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit
 from fewdim.methods.repeated import Repeated
+from fewdim.methods.settings import changed, settings
 
 METHODS: dict[str, type[Any]] = {
     "auto": Auto,
@@ -33,6 +36,16 @@ def fitted(method: Any, width: int) -> Any:
     return method.fit(width) if hasattr(method, "fit") else method
 
 
+def bounded(method: Any, box: Box | None) -> Any:
+    """The method as it goes about bounds: knowing them, or, as most do, on variables that have none."""
+    if box is None:
+        return method
+    flat = Box(box.low.ravel(), box.high.ravel())
+    if isinstance(method, Auto):
+        return changed(method, box=flat)
+    return ProjectedNewton(**settings(method), box=flat) if type(method) is QuasiNewton else method
+
+
 __all__ = [
     "METHODS",
     "Accelerated",
@@ -47,5 +60,6 @@ __all__ = [
     "RandomPursuit",
     "Repeated",
     "StabilityWarning",
+    "bounded",
     "fitted",
 ]

@@ -8,16 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
-from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
+from fewdim.methods.conjugate_steps import renewed
+from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
-from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState, fit_to_divide_by
-from fewdim.methods.random_gradient import RandomGradient, RandomGradientState
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
+from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.methods.story import Change, told
+from fewdim.methods.story import AutoState, Change, taken_over, told
 from fewdim.scales import noise_here
 
 SUNK = 10  # noise levels: a decrease below this says little
@@ -31,37 +33,6 @@ GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a functi
 LONG = 60  # values that a sketch is given on trial
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
-
-Engine = Literal["model", "sketch", "newton", "gradient", "pursuit"]
-
-
-@dataclass(frozen=True)
-class AutoState:
-    """Between two steps of `Auto`: the states of the engines, and who is in charge since when."""
-
-    engine: Engine
-    key: Key
-    k: int = 0
-    nfev: int = 0  # values asked so far
-    first: float = math.nan  # f_x after the first step
-    sketch: ConjugateSketchState | None = None
-    newton: QuasiNewtonState | None = None
-    last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
-    noise: float = math.nan  # measured by the engine in charge; nan before that
-    heard: int = 0  # values asked when the noise was last measured
-    sunk: int = 0  # decreases in a row that the noise hides
-    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
-    trial_at: float = math.inf  # values asked when the other engine is tried
-    rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
-    story: tuple[Change, ...] = ()
-
-    @property
-    def inner(self) -> Any:
-        return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
-
-    @property
-    def x(self) -> Vector:
-        return self.inner.x  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -79,6 +50,8 @@ class Auto:
     compared with 60 values of the sketch in the same way.  It also takes over when a sketched step has come to cost as
     much as a gradient.
 
+    With bounds it is `QuasiNewton` from the start up to d = 200 for each worker, after 2d values above.
+
     Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 10 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
@@ -94,6 +67,7 @@ class Auto:
     width                 1               evaluations at once, which a pool sets
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     trial                 4.0             times d values until a full gradient is tried; `math.inf` for never
+    box                   None            bounds, which `minimize` sets
     ============  ======  ==============  ================================================================
 
     **Cost.** That of the engine in charge.
@@ -117,6 +91,7 @@ class Auto:
     width: int = 1
     noise: float | Literal["auto"] = "auto"
     trial: float = 4.0
+    box: Box | None = None
 
     def __post_init__(self) -> None:
         check_count(self, memory=self.memory, least=self.least, width=self.width)
@@ -133,7 +108,13 @@ class Auto:
         """The same method with sketches, and in noise batches, that keep `width` workers busy."""
         return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
+    def _few(self, d: int) -> bool:
+        return d <= FEW * self.width
+
     def start(self, x: Vector, key: Key) -> AutoState:
+        if self.box and self._few(x.size):
+            newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
+            return AutoState("newton", key, newton=newton, trial_at=math.inf, story=story)
         if x.size <= FRUGAL:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
@@ -180,16 +161,16 @@ class Auto:
         else:
             model = evolve(self._model.start(s.x, (*s.key, 5)), f_x=s.inner.f_x)
         model = evolve(model, scales=s.inner.scales)
-        return _taken_over(evolve(s, last=model, noise=model.noise), "model", "noisy")
+        return taken_over(evolve(s, last=model, noise=model.noise), "model", "noisy")
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         if model.noise == 0:
-            bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
+            bends = fit_to_divide_by(np.array(model.bends)) if self.box is None and max(model.bends) > 0 else None
             newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto")
-            return _taken_over(evolve(s, newton=newton), "newton", "exact")
+            return taken_over(evolve(s, newton=newton), "newton", "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 
@@ -198,8 +179,9 @@ class Auto:
         d = s.x.size
         if s.engine == "sketch":
             assert s.sketch is not None
-            if s.newton is None and s.sketch.rank >= EVEN * d and (d <= FEW * self.width or s.nfev >= 2 * d):
-                return (yield from self._switched(evolve(s, trial_at=AGAIN * s.trial_at), "even"))
+            if s.newton is None and (s.sketch.rank >= EVEN * d or self.box) and (self._few(d) or s.nfev >= 2 * d):
+                why = "bounds" if self.box else "even"
+                return (yield from self._switched(evolve(s, trial_at=AGAIN * s.trial_at), why))
             if (n := len(s.sketch.memory)) and max(self.least, 2 * n) + n + 3 >= d + 2:
                 return (yield from self._switched(evolve(s, trial_at=math.inf), "as dear"))
         if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
@@ -230,7 +212,7 @@ class Auto:
             newton = evolve(newton, **known, gradient=None, moved=None, fails=0)
             if why != "lost":
                 newton = evolve(newton, steps=(), changes=(), central=True)
-            return _taken_over(evolve(s, newton=newton), "newton", why)
+            return taken_over(evolve(s, newton=newton), "newton", why)
         if math.isnan(known["scales"].trace):
             known = {"x": s.x}
         sketch = s.sketch or self._sketch.start(s.x, (*s.key, 0))
@@ -238,12 +220,12 @@ class Auto:
         if why == "stuck":
             sketch = evolve(sketch, memory=(), sizes=(), t=math.nan)
         sketch, asked = yield from counted(renewed(sketch))
-        return _taken_over(evolve(s, sketch=sketch, nfev=s.nfev + asked), "sketch", why)
+        return taken_over(evolve(s, sketch=sketch, nfev=s.nfev + asked), "sketch", why)
 
     def _in_noise(self, s: AutoState) -> AutoState:
         """Random gradient in charge, for good."""
         gradient = self._gradient(s).start(s.x, (*s.key, 1))
-        return _taken_over(evolve(s, last=gradient, heard=s.nfev), "gradient", "noise")
+        return taken_over(evolve(s, last=gradient, heard=s.nfev), "gradient", "noise")
 
     def _heard(self, s: AutoState) -> Steps[AutoState]:
         """Each time the values have doubled, listen to the noise again: it may have changed."""
@@ -268,7 +250,7 @@ class Auto:
             return (yield from self._switched(evolve(s, rate=math.nan, trial_at=math.inf), "stuck"))
         clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
-        return _taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")
+        return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")
 
     def _gradient(self, state: AutoState) -> RandomGradient:
         return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))
@@ -283,7 +265,7 @@ class Auto:
 
     @property
     def _newton(self) -> QuasiNewton:
-        return QuasiNewton(noise=self.noise)
+        return QuasiNewton(noise=self.noise) if self.box is None else ProjectedNewton(noise=self.noise, box=self.box)
 
     def _engine(self, state: AutoState) -> Method[Any]:
         engines: dict[str, Any] = {
@@ -293,7 +275,3 @@ class Auto:
             "pursuit": RandomPursuit(noise=self.noise),
         }
         return engines.get(state.engine) or self._gradient(state)
-
-
-def _taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
-    return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, s.inner.f_x)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class QuasiNewtonState(Measured):
     fails: int = 0
 
 
+Q = TypeVar("Q", bound=QuasiNewtonState)
+
+
 class Trial(NamedTuple):
     """A step of length a along a direction, its value, and how many values it took to find."""
 
@@ -66,6 +70,9 @@ class QuasiNewton:
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values, up to
                                           d = 20 only once a line search goes wrong
     ============  ======  ==============  ================================================================
+
+    Within bounds (`minimize(bounds=...)`) steps are projected onto them, and a coordinate on a bound whose slope points
+    outwards is left alone: its slope is looked at after 1, 2, 4, ... 16 steps.
 
     **Cost.** d values a step in one query, 2d while slopes are near the noise, and 1 to 14 for the line search;
     2n + 4 vectors beyond x.
@@ -113,12 +120,12 @@ class QuasiNewton:
         else:
             found = yield from _first_gradient(s, scales)
             if found.odd and not s.sure:
-                s = yield from _made_sure(s, scales)
+                s = yield from made_sure(s, scales)
                 if s.noise > 0:
                     return s
         g, diagonal, _ = found
-        s = self._remembered(evolve(s, k=s.k + 1, diagonal=diagonal), g)
-        direction = _newton(s, diagonal, g)
+        s = remembered(evolve(s, k=s.k + 1, diagonal=diagonal), g, self.memory)
+        direction = newton_direction(s, diagonal, g)
         slope = float(g @ direction)
         if not slope < 0:
             s = evolve(s, steps=(), changes=())
@@ -127,9 +134,9 @@ class QuasiNewton:
         if not -math.inf < slope < 0:
             return evolve(s, fails=s.fails + 1, central=True)
         along = direction.astype(s.x.dtype)
-        trial = yield from _search(s.x, s.f_x, along, slope)
+        trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, slope)
         if not s.sure and (trial.tries > 3 or trial.a == 0):
-            s = yield from _made_sure(s, scales)
+            s = yield from made_sure(s, scales)
             if s.noise > 0 and trial.a == 0:
                 return evolve(s, diagonal=None, steps=(), changes=(), gradient=None, moved=None)
         if trial.a == 0:
@@ -149,7 +156,7 @@ class QuasiNewton:
     def cost(self) -> Cost:
         return Cost(fewest=2, most=50, vectors=2 * self.memory + 4, axes=16)
 
-    def _opened(self, s: QuasiNewtonState) -> Steps[QuasiNewtonState]:
+    def _opened(self, s: Q) -> Steps[Q]:
         """The scales of f at x; in few dimensions its noise is taken for round-off until something speaks against."""
         if s.x.size > FRUGAL:
             found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
@@ -159,18 +166,19 @@ class QuasiNewton:
         scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
         return evolve(s, scales=scales, f_x=f_x, sure=self.noise != "auto")
 
-    def _remembered(self, s: QuasiNewtonState, g: Floats) -> QuasiNewtonState:
-        """Add the last step and the change of the gradient along it, if the curvature there was positive."""
-        if s.moved is None or s.gradient is None or s.diagonal is None:
-            return s
-        y = g - s.gradient
-        least = 1e-8 * math.sqrt(float(np.sum(s.moved**2 * s.diagonal)) * float(np.sum(y * y / s.diagonal)))
-        if not float(s.moved @ y) > least:
-            return s
-        return evolve(s, steps=(*s.steps, s.moved)[-self.memory :], changes=(*s.changes, y)[-self.memory :], moved=None)
+
+def remembered(s: Q, g: Floats, memory: int) -> Q:
+    """Add the last step and the change of the gradient along it, if the curvature there was positive."""
+    if s.moved is None or s.gradient is None or s.diagonal is None:
+        return s
+    y = g - s.gradient
+    least = 1e-8 * math.sqrt(float(np.sum(s.moved**2 * s.diagonal)) * float(np.sum(y * y / s.diagonal)))
+    if not float(s.moved @ y) > least:
+        return s
+    return evolve(s, steps=(*s.steps, s.moved)[-memory:], changes=(*s.changes, y)[-memory:], moved=None)
 
 
-def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
+def made_sure(s: Q, scales: Scales) -> Steps[Q]:
     """Measure the noise that was taken for round-off so far; if there is some, the trace of the Hessian as well."""
     resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 1))
     scales = scales._replace(resolution=resolution)
@@ -180,7 +188,7 @@ def _made_sure(s: QuasiNewtonState, scales: Scales) -> Steps[QuasiNewtonState]:
     return evolve(s, sure=True, scales=scales)
 
 
-def _newton(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
+def newton_direction(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
     """-H g by the two loops of L-BFGS."""
     q = -g
     products = [float(step @ y) for step, y in zip(s.steps, s.changes, strict=True)]
@@ -215,10 +223,10 @@ def _cosine(a: Floats, b: Floats) -> float:
     return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
 
 
-def _search(x: Vector, f_x: float, e: Vector, slope: float) -> Steps[Trial]:
-    """Along x + a e from a = 1: on or back to where the parabola through f(x), its slope and the last value says."""
+def search(at: Callable[[float], Steps[float]], f_x: float, slope: float) -> Steps[Trial]:
+    """Values `at` a = 1 and on or back to where the parabola through f(x), its slope and the last value says."""
     best, tries, a = Trial(0.0, f_x, 0), 1, 1.0
-    f_a = yield from value_at(x, a, e)
+    f_a = yield from at(a)
     while tries < 14:
         bend = 2 * (f_a - f_x - a * slope) / a**2
         lowest = -slope / bend if 0 < bend < math.inf else math.inf
@@ -228,7 +236,7 @@ def _search(x: Vector, f_x: float, e: Vector, slope: float) -> Steps[Trial]:
             if lowest < 1.6 * a:
                 break
             b = min(lowest, STRETCH * a)
-            f_b = yield from value_at(x, b, e)
+            f_b = yield from at(b)
             tries += 1
             if not f_b < f_a:
                 break
@@ -238,7 +246,7 @@ def _search(x: Vector, f_x: float, e: Vector, slope: float) -> Steps[Trial]:
             a, f_a = b, f_b
         else:
             a = min(max(lowest, 0.05 * a), 0.5 * a) if f_a < math.inf and lowest < math.inf else 0.1 * a
-            f_a = yield from value_at(x, a, e)
+            f_a = yield from at(a)
             tries += 1
     if f_a < best.f_a:
         best = Trial(a, f_a, tries)

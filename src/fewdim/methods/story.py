@@ -1,8 +1,18 @@
-"""The story of a run of `Auto`: which engine took over when, and why, in words."""
+"""What `Auto` knows between steps, and the story of a run: which engine took over when, and why, in words."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from fewdim.core import evolve
+from fewdim.directions import Key, Vector
+from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.quadratic_model import QuadraticModelState
+from fewdim.methods.quasi_newton import QuasiNewtonState
+from fewdim.methods.random_gradient import RandomGradientState
+from fewdim.methods.random_pursuit import RandomPursuitState
 
 
 class Change(NamedTuple):
@@ -27,6 +37,7 @@ WHY = {
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
+    "bounds": "it keeps to bounds by projection",
     "trial": "on trial",
     "worth": "its step gained more an evaluation",
     "lost": "the trial gained less an evaluation",
@@ -36,6 +47,43 @@ WHY = {
     "flat": "slopes had sunk into the round-off of values, as at a stationary point",
     "kink": "no step went down though slopes were clear, as at a kink or a jump: stagnation",
 }
+
+
+Engine = Literal["model", "sketch", "newton", "gradient", "pursuit"]
+
+
+@dataclass(frozen=True)
+class AutoState:
+    """Between two steps of `Auto`: the states of the engines, and who is in charge since when."""
+
+    engine: Engine
+    key: Key
+    k: int = 0
+    nfev: int = 0  # values asked so far
+    first: float = math.nan  # f_x after the first step
+    sketch: ConjugateSketchState | None = None
+    newton: QuasiNewtonState | None = None
+    last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
+    noise: float = math.nan  # measured by the engine in charge; nan before that
+    heard: int = 0  # values asked when the noise was last measured
+    sunk: int = 0  # decreases in a row that the noise hides
+    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
+    trial_at: float = math.inf  # values asked when the other engine is tried
+    rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
+    story: tuple[Change, ...] = ()
+
+    @property
+    def inner(self) -> Any:
+        return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
+
+    @property
+    def x(self) -> Vector:
+        return self.inner.x  # type: ignore[no-any-return]
+
+
+def taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
+    """The state with another engine in charge from here on."""
+    return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, s.inner.f_x)))
 
 
 def told(story: tuple[Change, ...]) -> str:
