@@ -47,7 +47,7 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
     memory        n       256             most vectors of S; 0 for none
     memory_limit          2**31           most bytes of S: fewer vectors where they are long
-    sketch        m       "auto"          "auto": max(least, 2 |S|), at most d; or a number
+    sketch        m       "auto"          "auto": max(least, 2 |S|) in whole rounds of w, at most d; or a number
     least                 8               fewest directions of a sketch; a pool makes it twice its width
     width         w       1               evaluations at once, which a pool sets; above 1 the predictor is asked with
                                           the slopes of the memory, from 32 on a line search is one query
@@ -162,7 +162,8 @@ class ConjugateSketch:
     def _sketch(self, s: ConjugateSketchState, scales: Scales) -> Steps[Sketch | None]:
         """The gradient along m directions: forward, or central once the slopes come near the round-off of values."""
         d, delta, trace = s.x.size, scales.resolution.at(s.f_x), scales.trace
-        m = min(d, max(self.least, 2 * len(s.memory))) if self.sketch == "auto" else min(d, self.sketch)
+        m = max(self.least, 2 * len(s.memory)) if self.sketch == "auto" else self.sketch
+        m = min(d, m if self.sketch != "auto" else -(-m // self.width) * self.width)  # whole rounds of a pool
         law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
