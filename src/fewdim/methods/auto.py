@@ -12,10 +12,10 @@ from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
-from fewdim.methods.conjugate_steps import renewed
+from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
-from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
+from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState, doubtful
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState, fit_to_divide_by
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
@@ -30,8 +30,8 @@ LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a mo
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
-LONG = 60  # values that a sketch is given on trial
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
+SETTLED = 1e-9  # of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
 
@@ -42,13 +42,15 @@ class Auto:
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
     Up to d = 20 it opens like `QuadraticModel`, with two values along each axis, and if values turn out to be exact
-    goes on with `QuasiNewton`.  Above, `ConjugateSketch`, whose first look at f tells the effective rank of the
-    Hessian off its diagonal: where that is above d/2 no few directions matter, or the axes do,
-    and `QuasiNewton` takes over, at once up to d = 200 for each worker, after 2d values above.  Otherwise a step of
-    `QuasiNewton` is tried after 4d values (it costs 2d), and stays in charge if it lowered f by 0.7 of what the sketch
-    does with d values; if not, it is tried again when the values have grown 4-fold.  A `QuasiNewton` in charge is
-    compared with 60 values of the sketch in the same way.  It also takes over when a sketched step has come to cost as
-    much as a gradient.
+    goes on with `QuasiNewton`.  Those looks are long: where the minimum found may not be the nearest (an axis bends
+    downwards, it lies far off, or f rises on the way) it descends from the start once more by short steps, and keeps
+    the lower.
+
+    Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
+    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
+    worker, after 2d values above.  Otherwise a step of `QuasiNewton` is tried after 4d values (it costs 2d), and stays
+    if it lowered f by 0.7 of what the sketch does with d values; if not, it is tried again when the values have grown
+    4-fold.  It also takes over when a sketched step has come to cost as much as a gradient.
 
     With bounds it is `QuasiNewton` from the start up to d = 200 for each worker, after 2d values above.
 
@@ -138,21 +140,31 @@ class Auto:
             s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
         s = evolve(s, **{s.engine: inner})
-        s = evolve(s, noise=inner.noise, first=inner.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, first=inner.f_x if math.isnan(s.first) else s.first)
+        grain = self.noise == "auto" and inner.noise <= GRAIN * (s.first - inner.f_x)
+        s = evolve(s, noise=0.0 if grain else inner.noise)
         rank = inner.rank if s.engine == "sketch" else s.x.size
         if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
             return self._noisy(s)
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
-        if self._engine(s).done(inner):
+        done = self._engine(s).done(inner)
+        settled = s.engine == "newton" and (done or 0 < inner.decrease < SETTLED * (s.first - inner.f_x))
+        if settled and isinstance(s.last, QuadraticModelState):
+            s, moved = yield from self._settled(s, s.last)
+            if moved:
+                return s
+        if done:
             return (yield from self._stuck(s))
         if not math.isnan(s.rate):
             return (yield from self._judged(s))
+        if s.engine == "newton":
+            return s
         here = (s.nfev, inner.f_x)
         if not s.marks or s.nfev >= RECENT * s.marks[1][0]:
             s = evolve(s, marks=(s.marks[1] if s.marks else here, here))
-        return (yield from self._chosen(s))
+        return (yield from self._chosen(s, inner))
 
     def _noisy(self, s: AutoState) -> AutoState:
         """The model in charge, with the points that it had, from where the run has come to."""
@@ -174,16 +186,13 @@ class Auto:
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 
-    def _chosen(self, s: AutoState) -> Steps[AutoState]:
-        """Stay, try the other engine, or hand over to it."""
-        d = s.x.size
-        if s.engine == "sketch":
-            assert s.sketch is not None
-            if s.newton is None and (s.sketch.rank >= EVEN * d or self.box) and (self._few(d) or s.nfev >= 2 * d):
-                why = "bounds" if self.box else "even"
-                return (yield from self._switched(evolve(s, trial_at=AGAIN * s.trial_at), why))
-            if (n := len(s.sketch.memory)) and max(self.least, 2 * n) + n + 3 >= d + 2:
-                return (yield from self._switched(evolve(s, trial_at=math.inf), "as dear"))
+    def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
+        """Stay with the sketch, try quasi-Newton, or hand over to it."""
+        d, n = s.x.size, len(sketch.memory)
+        if s.newton is None and (sketch.rank >= EVEN * d or self.box) and (self._few(d) or s.nfev >= 2 * d):
+            return (yield from self._switched(s, "bounds" if self.box else "even"))
+        if n and max(self.least, 2 * n) + n + 3 >= d + 2:
+            return (yield from self._switched(s, "as dear"))
         if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
             return s
         since, before = s.marks[0]
@@ -191,17 +200,13 @@ class Auto:
         return (yield from self._switched(s, "trial"))
 
     def _judged(self, s: AutoState) -> Steps[AutoState]:
-        """After a step on trial: stay if it lowered f as fast as the engine that waits, and try that again later."""
+        """After a step of quasi-Newton on trial: stay if it lowered f as fast as the sketch does, else try it later."""
         since, _, _, before = s.story[-1]
-        values = s.nfev - since
-        if s.engine == "newton":
-            values = s.x.size + 2  # the first gradient is central, and its diagonal stays
-        elif values < LONG:
-            return s
+        values = s.x.size + 2  # the first gradient is central, and its diagonal stays
         gain, rate = before - s.inner.f_x, s.rate
         s = evolve(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
         if gain > 0 and gain >= WORTH * rate * values:
-            return evolve(s, story=(*s.story[:-1], Change(since, s.engine, "worth", before)))
+            return evolve(s, story=(*s.story[:-1], Change(since, "newton", "worth", before)))
         return (yield from self._switched(s, "lost"))
 
     def _switched(self, s: AutoState, why: str) -> Steps[AutoState]:
@@ -251,6 +256,22 @@ class Auto:
         clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
         return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")
+
+    def _settled(self, s: AutoState, opening: QuadraticModelState) -> Steps[tuple[AutoState, bool]]:
+        """At a minimum: once more from the start if it may not be the nearest one, then from the lower of the two."""
+        if s.found is not None:
+            if s.story[-1].why != "doubt" or s.found[1] >= s.inner.f_x:
+                return s, False
+            return taken_over(evolve(s, newton=self._newton_at(s, *s.found)), "newton", "lower"), True
+        doubt, asked = yield from counted(doubtful(opening, s.x, s.inner.f_x))
+        s = evolve(s, nfev=s.nfev + asked, found=(s.x, s.inner.f_x))
+        if not doubt:
+            return s, False
+        newton = self._newton_at(s, opening.points[0], opening.values[0])
+        return taken_over(evolve(s, newton=newton), "newton", "doubt"), True
+
+    def _newton_at(self, s: AutoState, x: Vector, f_x: float) -> QuasiNewtonState:
+        return evolve(self._newton.start(x, (*s.key, 6)), f_x=f_x, scales=s.inner.scales)
 
     def _gradient(self, state: AutoState) -> RandomGradient:
         return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))

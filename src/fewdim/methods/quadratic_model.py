@@ -22,6 +22,8 @@ FLOOR = 8  # noise levels: values that differ by less than this say nothing abou
 SPREAD = 2.0  # radii: points farther off make a model that fails worth mending
 LONGEST = 1e100  # radius
 MANY = 200  # points
+FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
+BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
 NEAREST = 1e-14  # of the scale of x: the least radius there is
 
 
@@ -246,3 +248,15 @@ def _model(s: QuadraticModelState) -> Regression:
 def _radius(radius: float, least: float) -> float:
     """The radius, or the least one when it is close to that; bounded, since f may not be."""
     return least if radius <= 1.5 * least else min(radius, LONGEST)
+
+
+def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]:
+    """Whether a minimum found after looks as long as the opening's may not be the nearest to the start.
+
+    So it is where an axis was seen to bend downwards, where the way was long, and where f rises on it.
+    """
+    start, gone = opening.points[0], x - opening.points[0]
+    if min(opening.bends) < 0 or float(np.linalg.norm(gone)) > FAR * scale_of(start) * math.sqrt(x.size):
+        return True
+    values = yield Query(start, tuple(np.multiply(gone, t, dtype=x.dtype) for t in BETWEEN))
+    return bool((np.diff([opening.values[0], *values[~np.isnan(values)], f_x]) > 0).any())

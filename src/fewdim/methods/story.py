@@ -44,6 +44,8 @@ WHY = {
     "as dear": "a sketched step had come to cost as much as a gradient",
     "stuck": "the engine before it found no lower value",
     "noise": "the noise had come to hide the decreases",
+    "doubt": "from the start again by short steps, since the minimum found may not be the nearest",
+    "lower": "back at the minimum found first, which is lower",
     "flat": "slopes had sunk into the round-off of values, as at a stationary point",
     "kink": "no step went down though slopes were clear, as at a kink or a jump: stagnation",
 }
@@ -70,6 +72,7 @@ class AutoState:
     marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
     trial_at: float = math.inf  # values asked when the other engine is tried
     rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
+    found: tuple[Vector, float] | None = None  # the first minimum, and its value
     story: tuple[Change, ...] = ()
 
     @property
