@@ -196,6 +196,26 @@ def test_noise_that_grows_is_heard() -> None:
     assert float(result.x @ result.x) < 0.5
 
 
+@pytest.mark.parametrize("d", [10, 30])
+def test_noise_in_proportion_to_f_is_no_worse_than_that_of_its_last_size(d: int) -> None:
+    """1 % of f, which falls to a tenth: the true values reached, medians of 5, are within 4 of those with 0.1 % all along."""
+    problem = quadratic(power_law(d, 1), rotate=3)
+    rest = 0.1 * problem.fun(problem.x0)
+
+    def reached(noisy: Any) -> float:
+        found = []
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            result = minimize(lambda x, r=rng: noisy(problem.fun(x), r), problem.x0, maxfev=40 * d, rng=seed)
+            found.append(problem.fun(result.x))
+        return float(np.median(found))
+
+    falling = reached(lambda f, rng: (f + rest) * (1 + 1e-2 * rng.standard_normal()))
+    steady = reached(lambda f, rng: f + rest + 1e-2 * rest * rng.standard_normal())
+    print(f"d = {d}: {falling:.1e}, with noise of the last size throughout {steady:.1e}")
+    assert falling < 4 * steady
+
+
 def test_noise_that_comes_up_late_is_heard() -> None:
     """Exact values first; once no step goes down any more the noise is measured, and averaging takes over."""
     rng, calls = np.random.default_rng(0), 0
