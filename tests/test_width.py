@@ -166,6 +166,22 @@ def sketched(spread: float, least: int, maxfev: int) -> tuple[VirtualExecutor, f
     return executor, float(result.fun)
 
 
+def test_sketches_are_whole_rounds() -> None:
+    """Once twice the memory is more than the least sketch, too: no worker of the last round is left out."""
+    problem = quadratic(power_law(400, 1.5), rotate=3)
+    session: Session[Any] = Session(fitted(ConjugateSketch(noise=0), 7), problem.x0, rng=0)
+    sizes = []
+    while session.nfev < 6000:
+        points = session.ask()
+        sizes.append(len(points))
+        for point in points:
+            session.tell(point.id, problem.fun(point.x))
+    assert 2 * len(session.state.memory) > 40
+    wide = [n for n in sizes[5:] if n > len(session.state.memory) + 1]
+    assert len(wide) > 10
+    assert all(n % 7 == 0 for n in wide)
+
+
 def scheduled(n: int, spread: float) -> float:
     """The utilisation of 64 workers by n evaluations, each begun as soon as one is free: what a driver can reach."""
     rng, used, passed = np.random.default_rng(3), 0.0, 0.0

@@ -1,16 +1,18 @@
 """Bounds by a change of variables: x = inside(y) lies in the box for every y, and methods work on y.
 
-    both bounds     x = m + r sin(y)                   m, r: middle and half width
+    both bounds     x = m + w sin(y) / 2               m, w: middle and width; counted from a bound that is near
     one bound       x = l + sqrt(1 + y^2) - 1          and mirrored
     none            x = y
 
 It is smooth, so every method, pool and journal works as ever.  Where the minimum lies on a bound the slope along y
-vanishes there with positive curvature: an active coordinate drops out of a sketch by itself.  A method that knows the
-box may do better (`fewdim.methods.bounded`): it still asks in y, but thinks in x.
+vanishes there with positive curvature: an active coordinate drops out of a sketch by itself.  A bound beyond 1e9 is
+kept by clipping alone, since x would have too few digits elsewhere.  A method that knows the box may do better
+(`fewdim.methods.bounded`): it still asks in y, but thinks in x.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,7 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
-MARGIN = 1e-3  # of the half width (or of 1): how far inside a start on a bound is moved, where slopes along y are not 0
+MARGIN = 1e-3  # of the width (or of 1): how far inside a start on a bound is moved, where slopes along y are not 0
+ON = 1e-10  # of the width (or of 1): closer to a bound is on it
+NEAR = 0.01  # of the width, of x and of 1: closer to a bound is close
+FARTHEST = 1e9  # a bound beyond is kept by clipping
 
 
 class Box(NamedTuple):
@@ -32,7 +37,11 @@ class Box(NamedTuple):
         """From a `scipy.optimize.Bounds` or a pair (min, max) per coordinate; None is no bound."""
         x = np.asarray(x0, dtype=float)
         if hasattr(bounds, "lb"):
-            low, high = np.broadcast_to(bounds.lb, x.shape), np.broadcast_to(bounds.ub, x.shape)
+            sides = np.asarray(bounds.lb, dtype=float), np.asarray(bounds.ub, dtype=float)
+            if any(side.shape not in ((), (1,), x.shape) for side in sides):
+                shapes = " and ".join(str(side.shape) for side in sides)
+                raise ValueError(f"minimize(bounds=...) must have the shape of x0, {x.shape}; got {shapes}.")
+            low, high = (np.broadcast_to(side, x.shape) for side in sides)
         else:
             pairs = list(bounds)
             if len(pairs) != x.size or any(len(pair) != 2 for pair in pairs):
@@ -59,11 +68,17 @@ class Box(NamedTuple):
         low, high, values = self.low, self.high, y.astype(float)
         both, below, above = self._kinds
         x = values.copy()
-        middle, half = (low[both] + high[both]) / 2, (high[both] - low[both]) / 2
-        x[both] = middle + half * np.sin(values[both])
-        x[below] = low[below] + (np.hypot(1, values[below]) - 1)
-        x[above] = high[above] - (np.hypot(1, values[above]) - 1)
+        width, angle = high[both] - low[both], values[both]
+        up, down = width * np.sin(angle / 2 + math.pi / 4) ** 2, width * np.cos(angle / 2 + math.pi / 4) ** 2
+        ends = np.where(up < down, low[both] + up, high[both] - down)
+        middle = (low[both] + high[both]) / 2
+        x[both] = np.where(np.minimum(up, down) < width / 4, ends, middle + width / 2 * np.sin(angle))
+        x[below] = low[below] + _rise(values[below])
+        x[above] = high[above] - _rise(values[above])
         within: Array = np.clip(x, low, high).astype(y.dtype)
+        if y.dtype != np.dtype(float):  # rounding must not lead outside
+            within = np.where(within > high, np.nextafter(within, np.array(-np.inf, y.dtype)), within)
+            within = np.where(within < low, np.nextafter(within, np.array(np.inf, y.dtype)), within)
         return within
 
     def free(self, x: ArrayLike, margin: float = MARGIN) -> Array:
@@ -72,16 +87,33 @@ class Box(NamedTuple):
         kind = given.dtype if given.dtype.kind == "f" else np.dtype(float)
         values, low, high = given.astype(float), self.low, self.high
         both, below, above = self._kinds
-        y = values.copy()
-        middle, half = (low[both] + high[both]) / 2, (high[both] - low[both]) / 2
-        y[both] = np.arcsin(np.clip((values[both] - middle) / half, margin - 1, 1 - margin))
-        y[below] = np.sqrt((np.maximum(values[below] - low[below], margin) + 1) ** 2 - 1)
-        y[above] = np.sqrt((np.maximum(high[above] - values[above], margin) + 1) ** 2 - 1)
+        y, width = values.copy(), high[both] - low[both]
+        near = ON * width
+        up = _off(values[both] - low[both], near, margin * width)
+        down = _off(high[both] - values[both], near, margin * width)
+        ends = 2 * np.arcsin(np.sqrt(np.minimum(up, down) / width)) - math.pi / 2
+        middle = np.arcsin(np.clip((2 * values[both] - low[both] - high[both]) / width, -1, 1))
+        y[both] = np.where(np.minimum(up, down) < width / 4, np.where(up < down, ends, -ends), middle)
+        for side, rise in ((below, values[below] - low[below]), (above, high[above] - values[above])):
+            bound = low[below] if side is below else high[above]
+            rise = _off(rise, ON * np.abs(bound), np.full_like(rise, margin))
+            y[side] = np.sqrt(rise) * np.sqrt(rise + 2)
         return y.astype(kind)
+
+    def touched(self, y: Array) -> bool:
+        """Whether a coordinate has come close to a bound, or started there."""
+        x = self.inside(y).astype(float)
+        near = NEAR * np.minimum(self.width, np.maximum(1.0, np.abs(x)))
+        return bool(((x < self.low + near) | (x > self.high - near)).any())
+
+    @property
+    def width(self) -> Array:
+        with np.errstate(over="ignore"):
+            return np.asarray(self.high - self.low)
 
     @property
     def _kinds(self) -> tuple[Array, Array, Array]:
-        below, above = np.isfinite(self.low), np.isfinite(self.high)
+        below, above = np.abs(self.low) <= FARTHEST, np.abs(self.high) <= FARTHEST
         return below & above, below & ~above, above & ~below
 
     @property
@@ -94,6 +126,16 @@ class Box(NamedTuple):
         """From `data`."""
         low, high = (np.broadcast_to(np.array(v), shape) if np.ndim(v) == 0 else np.reshape(v, shape) for v in data)
         return cls(low, high)
+
+
+def _rise(y: Array) -> Array:
+    """sqrt(1 + y^2) - 1 to all digits."""
+    return np.asarray(y * (y / (1 + np.hypot(1, y))))
+
+
+def _off(distance: Array, near: Array, margin: Array) -> Array:
+    """The distance from a bound, or the margin where it is near one."""
+    return np.where(distance <= near, np.maximum(margin, distance), distance)
 
 
 class Boxed:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from fewdim import evaluate, pools
-from fewdim.box import Box, boxed
+from fewdim.box import MARGIN, Box, boxed
 from fewdim.certify import attach
 from fewdim.journal import Journal, describe
 from fewdim.loop import Run
@@ -104,9 +104,9 @@ def minimize(
         Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
         evaluations come on top of `maxfev` and are counted in `nfev`.
     bounds : Bounds or sequence of pairs, optional
-        As in scipy; fun never sees a point outside.  The default and "quasi-newton" project; other methods, and the
-        default while it sketches, work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all of them
-        can.  A start on a bound is moved inside by 1e-3 of half the width.
+        As in scipy; fun never sees a point outside.  "quasi-newton", and the default as soon as a coordinate comes near
+        a bound, project.  Others work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all methods
+        can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1 where there is one bound).
 
     Returns
     -------
@@ -147,7 +147,9 @@ def minimize(
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
         solver = fitted(_method(method, settings, noise), width)
-        session: Session[Any] = Session(bounded(solver, box), x0 if box is None else box.free(x0), rng=key)
+        inner = bounded(solver, box)
+        margin = 0.0 if inner is not solver else MARGIN  # a method that knows the bounds can start on one
+        session: Session[Any] = Session(inner, x0 if box is None else box.free(x0, margin), rng=key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
         else:

@@ -198,7 +198,7 @@ def test_noise_that_grows_is_heard() -> None:
 
 @pytest.mark.parametrize("d", [10, 30])
 def test_noise_in_proportion_to_f_is_no_worse_than_that_of_its_last_size(d: int) -> None:
-    """1 % of f, which falls to a tenth: the true values reached, medians of 5, are within 4 of those with 0.1 % all along."""
+    """1 % of f, which falls to a tenth: true values reached, medians of 5, within 4 of those with 0.1 % all along."""
     problem = quadratic(power_law(d, 1), rotate=3)
     rest = 0.1 * problem.fun(problem.x0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
+from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState, doubtful
-from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, QuasiNewtonState, fit_to_divide_by
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
@@ -31,7 +32,7 @@ EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketc
 AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
-SETTLED = 1e-9  # of the decrease so far: a step of quasi-Newton that gains less is at a minimum
+SETTLED = 1e-12  # of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
 
@@ -52,7 +53,8 @@ class Auto:
     if it lowered f by 0.7 of what the sketch does with d values; if not, it is tried again when the values have grown
     4-fold.  It also takes over when a sketched step has come to cost as much as a gradient.
 
-    With bounds it is `QuasiNewton` from the start up to d = 200 for each worker, after 2d values above.
+    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
+    2d values), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 10 noise levels, `RandomGradient` with central
@@ -93,13 +95,15 @@ class Auto:
     width: int = 1
     noise: float | Literal["auto"] = "auto"
     trial: float = 4.0
-    box: Box | None = None
+    box: Box | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_count(self, memory=self.memory, least=self.least, width=self.width)
         check_noise(self, self.noise)
         if not self.trial > 0:
             raise ValueError(f"Auto(trial=...) must be positive; got {self.trial!r}.")
+        if self.box is not None and not isinstance(self.box, Box):
+            raise TypeError(f"Auto(box=...) is set by minimize(bounds=...); got {self.box!r}.")
 
     @property
     def cost(self) -> Cost:
@@ -110,17 +114,15 @@ class Auto:
         """The same method with sketches, and in noise batches, that keep `width` workers busy."""
         return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
-    def _few(self, d: int) -> bool:
-        return d <= FEW * self.width
-
     def start(self, x: Vector, key: Key) -> AutoState:
-        if self.box and self._few(x.size):
+        if self.box and (x.size <= FRUGAL or (x.size <= FEW * self.width and self.box.touched(x))):
             newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
-            return AutoState("newton", key, newton=newton, trial_at=math.inf, story=story)
+            return AutoState("newton", key, newton=newton, story=story)
         if x.size <= FRUGAL:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
-        sketch = self._sketch.start(x, (*key, 0))
+        inside = x if self.box is None else self.box.free(self.box.inside(x))  # on a bound it would see no slope
+        sketch = self._sketch.start(inside, (*key, 0))
         trial_at, story = self.trial * x.size, (Change(0, "sketch", "start", math.inf),)
         return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
 
@@ -140,18 +142,19 @@ class Auto:
             s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
         s = evolve(s, **{s.engine: inner})
-        s = evolve(s, first=inner.f_x if math.isnan(s.first) else s.first)
-        grain = self.noise == "auto" and inner.noise <= GRAIN * (s.first - inner.f_x)
+        s = evolve(s, first=inner.scales.f_x if math.isnan(s.first) else s.first)
+        grain = self.noise == "auto" and inner.noise <= ROUND_OFF * (s.first - inner.f_x)
         s = evolve(s, noise=0.0 if grain else inner.noise)
+        if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
+            inner, s = s.found, evolve(s, newton=s.found)
         rank = inner.rank if s.engine == "sketch" else s.x.size
         if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
             return self._noisy(s)
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
-        done = self._engine(s).done(inner)
-        settled = s.engine == "newton" and (done or 0 < inner.decrease < SETTLED * (s.first - inner.f_x))
-        if settled and isinstance(s.last, QuadraticModelState):
+        done, small = self._engine(s).done(inner), inner.fails == 0 and inner.decrease < SETTLED * (s.first - inner.f_x)
+        if s.engine == "newton" and (done or small) and isinstance(s.last, QuadraticModelState):
             s, moved = yield from self._settled(s, s.last)
             if moved:
                 return s
@@ -179,7 +182,7 @@ class Auto:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         if model.noise == 0:
-            bends = fit_to_divide_by(np.array(model.bends)) if self.box is None and max(model.bends) > 0 else None
+            bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
             newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto")
             return taken_over(evolve(s, newton=newton), "newton", "exact")
@@ -189,8 +192,11 @@ class Auto:
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, try quasi-Newton, or hand over to it."""
         d, n = s.x.size, len(sketch.memory)
-        if s.newton is None and (sketch.rank >= EVEN * d or self.box) and (self._few(d) or s.nfev >= 2 * d):
-            return (yield from self._switched(s, "bounds" if self.box else "even"))
+        if d <= FEW * self.width or s.nfev >= 2 * d:
+            if s.newton is None and sketch.rank >= EVEN * d:
+                return (yield from self._switched(s, "even"))
+            if self.box and "bounds" not in (change.why for change in s.story) and self.box.touched(s.x):
+                return (yield from self._switched(s, "bounds"))
         if n and max(self.least, 2 * n) + n + 3 >= d + 2:
             return (yield from self._switched(s, "as dear"))
         if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
@@ -214,9 +220,7 @@ class Auto:
         known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
         if s.engine == "sketch":
             newton = s.newton or self._newton.start(s.x, (*s.key, 3))
-            newton = evolve(newton, **known, gradient=None, moved=None, fails=0)
-            if why != "lost":
-                newton = evolve(newton, steps=(), changes=(), central=True)
+            newton = evolve(newton, **known, gradient=None, moved=None, fails=0, steps=(), changes=(), central=True)
             return taken_over(evolve(s, newton=newton), "newton", why)
         if math.isnan(known["scales"].trace):
             known = {"x": s.x}
@@ -260,18 +264,16 @@ class Auto:
     def _settled(self, s: AutoState, opening: QuadraticModelState) -> Steps[tuple[AutoState, bool]]:
         """At a minimum: once more from the start if it may not be the nearest one, then from the lower of the two."""
         if s.found is not None:
-            if s.story[-1].why != "doubt" or s.found[1] >= s.inner.f_x:
+            if s.story[-1].why != "doubt" or s.found.f_x >= s.inner.f_x:
                 return s, False
-            return taken_over(evolve(s, newton=self._newton_at(s, *s.found)), "newton", "lower"), True
+            return taken_over(evolve(s, newton=s.found), "newton", "lower"), True
         doubt, asked = yield from counted(doubtful(opening, s.x, s.inner.f_x))
-        s = evolve(s, nfev=s.nfev + asked, found=(s.x, s.inner.f_x))
-        if not doubt:
+        s = evolve(s, nfev=s.nfev + asked, found=s.newton)
+        if not doubt or opening.first is None:
             return s, False
-        newton = self._newton_at(s, opening.points[0], opening.values[0])
+        newton = evolve(self._newton.start(opening.first[0], (*s.key, 6)), f_x=opening.first[1], sure=s.inner.sure)
+        newton = evolve(newton, scales=s.inner.scales)
         return taken_over(evolve(s, newton=newton), "newton", "doubt"), True
-
-    def _newton_at(self, s: AutoState, x: Vector, f_x: float) -> QuasiNewtonState:
-        return evolve(self._newton.start(x, (*s.key, 6)), f_x=f_x, scales=s.inner.scales)
 
     def _gradient(self, state: AutoState) -> RandomGradient:
         return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))

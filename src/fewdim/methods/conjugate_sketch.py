@@ -100,7 +100,7 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + self.width + 14, vectors=self.memory + 7)
+        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + 3 * self.width + 14, vectors=self.memory + 7)
 
     def fit(self, width: int) -> ConjugateSketch:
         """The same method with sketches that keep `width` workers busy."""

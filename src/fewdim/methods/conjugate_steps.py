@@ -68,8 +68,11 @@ def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
     m = max(8, 2 * len(s.memory))
     known = not math.isnan(s.t)
     t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
+    if not known and s.scales is not None:  # without curvature, no farther than x is large
+        t = min(t, 1e6 * s.scales.reach.high / float(np.linalg.norm(p)))
     if not 1e-150 < t < 1e150:  # its square would vanish or overflow: f has no bottom, or no curvature
-        return Predictor(t, math.inf, 0.0)
+        f_x = yield from value_at(s.x, 0.0, p)
+        return Predictor(t, f_x, 0.0)
     f_t = yield from value_at(s.x, t, p)
     for _ in range(6):
         curvature = 2 * (f_t - s.f_x - t * slope) / t**2

@@ -8,32 +8,31 @@ was set free.  The state is in the variables y of `fewdim.box`, as that of every
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.box import Box
-from fewdim.core import Query, Steps, evolve
+from fewdim.box import ON, Box
+from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
 from fewdim.gradients import Floats, representable
-from fewdim.lines import insisted, insisted_value, scale_of, visible
+from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
 from fewdim.methods.quasi_newton import (
     CLEAR,
+    Q,
     QuasiNewton,
     QuasiNewtonState,
     fit_to_divide_by,
-    made_sure,
     newton_direction,
     remembered,
     search,
 )
-from fewdim.scales import Scales
+from fewdim.scales import Scales, noise_level, start_value
 
 Mask = NDArray[np.bool_]
 RARELY = 16  # steps: the longest that slopes of fixed coordinates are not looked at
-ON = 1e-10  # of a box's width (or of 1): closer to a bound is on it
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class ProjectedNewtonState(QuasiNewtonState):
     fixed: Mask | None = None  # on a bound, with a slope that points outwards
     fresh: Mask | None = None  # slopes that were measured where the last step began
     look: int = 1  # steps until the slopes of all coordinates are measured
-    wait: int = 1  # what `look` started from
+    wait: int = 1  # what `look` starts from next
 
 
 class Slopes(NamedTuple):
@@ -65,19 +64,26 @@ class Place(NamedTuple):
         return cls(box.inside(y).astype(float), y)
 
 
-def reach(box: Box, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+def scales_of(box: Box, x: Floats) -> Floats:
+    """How large each coordinate is: as the whole of x, or as its interval where that is smaller."""
+    ends = np.maximum(*(np.where(np.isfinite(side), np.abs(side), 0.0) for side in box))
+    whole = scale_of(np.where(np.abs(x) > 1e-12 * ends, x, 0.0))  # what is left of a 0 on its way to y and back
+    return np.asarray(np.minimum(box.width, whole))
+
+
+def sides_of(box: Box, x: Floats, h: Floats) -> tuple[Floats, Floats]:
     """Two signed radii for each coordinate that keep within the box: both sides where there is room, else inwards."""
-    h = np.minimum(h, (box.high - box.low) / 4)
-    up, down = box.high - x >= h, x - box.low >= h
+    h = np.minimum(h, box.width / 4)
+    up, down = box.high - h >= x, box.low + h <= x
     first = np.where(up, h, -h)
     return first, np.where(up & down, -h, 2 * first)
 
 
 def slopes(box: Box, at: Place, f_x: float, h: Floats, which: Mask, bends: Floats | None) -> Steps[Slopes]:
     """Slopes along the axes in `which`: from one value less the known bends, or from two, which tell the bends."""
-    index = np.flatnonzero(which)
-    sides = reach(box, at.x, h)[: 2 if bends is None else 1]
-    gone = [box.free(np.clip(at.x + h, box.low, box.high).astype(at.y.dtype), margin=0.0) - at.y for h in sides]
+    index, kind = np.flatnonzero(which), at.y.dtype
+    sides = sides_of(box, at.x, h)[: 2 if bends is None else 1]
+    gone = [box.free(np.clip(at.x + side, box.low, box.high).astype(kind), margin=0.0) - at.y for side in sides]
     real = [(box.inside(at.y + moved).astype(float) - at.x)[index] for moved in gone]
     asked = [Along(float(moved[i]), axis(int(i))) for moved in gone for i in index]
     values = (yield from insisted(Query(at.y, tuple(asked)))).reshape(len(sides), -1)
@@ -89,38 +95,61 @@ def slopes(box: Box, at: Place, f_x: float, h: Floats, which: Mask, bends: Float
             g[index] = chords[0] - 0.5 * real[0] * c[index]
         else:
             g[index] = chords[0] - 0.5 * real[0] * bends[index]
-    g[index] = np.where(np.isfinite(g[index]), g[index], 0.0)
-    return Slopes(g, np.where(np.isfinite(c), c, math.nan))
+    return Slopes(np.where(np.isfinite(g), g, math.nan), np.where(np.isfinite(c), c, math.nan))
 
 
-def first_slopes(box: Box, at: Place, f_x: float, scales: Scales) -> Steps[Slopes]:
-    """Slopes and curvatures along every axis, as wide as it takes to see curvature."""
-    every, radius = np.ones(at.x.size, bool), 1e-4 * scale_of(at.x)
-    found = Slopes(np.zeros(at.x.size), np.zeros(at.x.size))
-    for _ in range(8):
-        found = yield from slopes(box, at, f_x, np.full(at.x.size, radius), every, None)
-        seen = float(np.nanmax(np.abs(found.c), initial=0.0)) * radius**2 >= 0.1 * visible(scales.resolution, f_x)
-        if seen or radius >= scale_of(at.x):
-            break
-        radius *= 30
-    middling = float(np.nanmedian(np.abs(found.c))) if np.isfinite(found.c).any() else 1.0
-    return Slopes(found.g, np.where(np.isnan(found.c), middling, found.c))
+def first_slopes(box: Box, at: Place, f_x: float, resolution: Resolution) -> Steps[Slopes]:
+    """Slopes and curvatures along every axis, as wide as it takes to see curvature; in noise wide at once."""
+    size, share = scales_of(box, at.x), 0.1 if resolution.noise > 0 else 1e-4
+    while True:
+        h = np.minimum(share * size, box.width / 4)
+        found = yield from slopes(box, at, f_x, h, np.ones(at.x.size, bool), None)
+        with np.errstate(all="ignore"):
+            seen = np.abs(found.c) * h**2 >= 0.1 * visible(resolution, f_x)
+        if seen.any() or share >= 1:
+            return found
+        share *= 30
 
 
-def on_bounds(box: Box, x: Floats, g: Floats) -> Mask:
+def on_bounds(box: Box, at: Place, g: Floats) -> Mask:
     """Coordinates on a bound whose slope points outwards."""
-    width = np.where(np.isfinite(box.high - box.low), box.high - box.low, 1.0)
-    return ((x - box.low <= ON * width) & (g > 0)) | ((box.high - x <= ON * width) & (g < 0))
+    near = np.maximum(ON * scales_of(box, at.x), 2 * np.spacing(np.abs(at.x).astype(at.y.dtype)).astype(float))
+    return np.asarray(((at.x - box.low <= near) & (g > 0)) | ((box.high - at.x <= near) & (g < 0)))
 
 
 @dataclass(frozen=True)
 class ProjectedNewton(QuasiNewton):
-    """`QuasiNewton` within bounds."""
+    r"""`QuasiNewton` within bounds.
+
+    .. math:: x_{k+1} = P(x_k + a_k p_k), \qquad p_k = P(x_k - (H_k g_k)_F) - x_k
+
+    where P clips to the bounds and F are the free coordinates: all but those on a bound whose slope points outwards.
+
+    **Cost.** A look at the noise, 2d values for a first gradient, then a value for each free coordinate a step, for
+    every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line search.
+
+    References
+    ----------
+    Bertsekas. Projected Newton methods for optimization problems with simple constraints. SIAM J. Control Optim. 20,
+    1982.
+    """
 
     box: Box = field(kw_only=True)
 
     def start(self, x: Vector, key: Key) -> ProjectedNewtonState:
         return ProjectedNewtonState(x, key)
+
+    @property
+    def cost(self) -> Cost:
+        return replace(super().cost, vectors=4 * self.memory + 12)
+
+    def _opened(self, s: Q) -> Steps[Q]:
+        """The value and its noise: a projected step that goes wrong says less about noise than a free one."""
+        f_x = yield from start_value(s.x)
+        resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
+        if self.noise == "auto":
+            resolution = yield from noise_level(s.x, f_x, (*s.key, s.k, 0))
+        return evolve(s, scales=Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x)), f_x=f_x)
 
     def step(self, state: QuasiNewtonState) -> Steps[ProjectedNewtonState]:
         assert isinstance(state, ProjectedNewtonState)
@@ -129,56 +158,69 @@ class ProjectedNewton(QuasiNewton):
             s = yield from self._opened(s)
         at = Place.of(self.box, self.box.inside(s.x).astype(float), s.x.dtype)
         s, g, diagonal = yield from self._measured(evolve(s, k=s.k + 1), at)
-        fixed = on_bounds(self.box, at.x, g)
-        released = bool((s.fixed & ~fixed).any()) if s.fixed is not None else False
-        whole = bool(s.fresh is not None and s.fresh.all())
-        wait = s.wait if not whole else 1 if released else min(2 * s.wait, RARELY)
-        s = evolve(s, fixed=fixed, wait=wait, look=wait if whole else s.look - 1)
+        assert s.fresh is not None
+        fixed, whole = on_bounds(self.box, at, g), bool(s.fresh.all())
+        released = s.fixed is not None and bool((s.fixed & ~fixed).any())
+        s = evolve(s, fixed=fixed, look=s.look - 1)
+        if whole:
+            look = s.wait if fixed.any() and not released else 1
+            s = evolve(s, look=look, wait=min(2 * look, RARELY))
         p, slope = self._direction(s, at, g, diagonal)
-        if slope < 0:
+        if -math.inf < slope < 0:
             trial = yield from search(lambda a: along(self.box, at, p, a), s.f_x, slope)
             if trial.a > 0:
                 there = Place.of(self.box, at.x + trial.a * p, at.y.dtype)
-                gone, low = there.x - at.x, float(np.sum(g * g / diagonal * ~fixed))
-                s = evolve(s, x=there.y, f_x=trial.f_a, decrease=s.f_x - trial.f_a, gradient=g, moved=gone, fails=0)
+                with np.errstate(all="ignore"):
+                    low = float(np.sum(g * g / diagonal * ~fixed))
                 assert s.scales is not None
-                return evolve(s, central=low < CLEAR * s.scales.resolution.at(s.f_x) * max(1, int((~fixed).sum())))
+                close = CLEAR * s.scales.resolution.at(s.f_x) * max(1, int((~fixed).sum()))
+                s = evolve(s, x=there.y, f_x=trial.f_a, decrease=s.f_x - trial.f_a, moved=there.x - at.x)
+                return evolve(s, gradient=g, fails=0, central=low < close)
         if not whole:  # a fixed coordinate may have to move
             return evolve(s, gradient=g, moved=None, look=0)
-        s = evolve(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
-        assert s.scales is not None
-        return s if s.sure else (yield from made_sure(s, s.scales))
+        return evolve(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
 
     def _measured(self, s: ProjectedNewtonState, at: Place) -> Steps[tuple[ProjectedNewtonState, Floats, Floats]]:
         """The slopes of the free coordinates, now and then of all; what is known of the others."""
+        size, every = scales_of(self.box, at.x), np.ones(at.x.size, bool)
         assert s.scales is not None
+        resolution = s.scales.resolution
         if s.diagonal is None:
-            found = yield from first_slopes(self.box, at, s.f_x, s.scales)
-            every, diagonal = np.ones(at.x.size, bool), fit_to_divide_by(found.c)
-            return evolve(s, diagonal=diagonal, fresh=every, central=False), found.g, diagonal
-        delta, diagonal = s.scales.resolution.at(s.f_x), s.diagonal
-        if s.gradient is None or s.fixed is None or s.look <= 0 or s.fixed.all():
-            which = np.ones(at.x.size, bool)
-        else:
-            which = ~s.fixed
-        width = 30 if s.central else 2
-        h = representable(at.x, width * np.sqrt(delta / diagonal))
+            found = yield from first_slopes(self.box, at, s.f_x, resolution)
+            diagonal = _divisors(found.c, size)
+            s = evolve(s, diagonal=diagonal, fresh=~np.isnan(found.g), central=False)
+            return s, np.nan_to_num(found.g), diagonal
+        delta, diagonal = resolution.at(s.f_x), s.diagonal
+        look = s.gradient is None or s.fixed is None or s.look <= 0 or s.fixed.all()
+        which = every if look or s.fixed is None else ~s.fixed
+        with np.errstate(all="ignore"):
+            h = np.minimum((30 if s.central else 2) * np.sqrt(delta / diagonal), size)
+        h = representable(at.x.astype(at.y.dtype), h)
         found = yield from slopes(self.box, at, s.f_x, h, which, None if s.central else diagonal)
         if s.central:
-            diagonal = fit_to_divide_by(np.where(np.isnan(found.c), diagonal, found.c))
-        g = found.g if s.gradient is None else np.where(which, found.g, s.gradient)
+            diagonal = _divisors(np.where(np.isnan(found.c), diagonal, found.c), size)
+        fresh = ~np.isnan(found.g)
+        g = np.where(fresh, found.g, 0.0 if s.gradient is None else s.gradient)
         s = evolve(s, diagonal=diagonal, central=False)
         if s.gradient is not None and s.moved is not None and s.fresh is not None:
-            s = remembered(s, np.where(which & s.fresh, g, s.gradient), self.memory)
-        return evolve(s, fresh=which), g, diagonal
+            s = remembered(s, np.where(fresh & s.fresh, g, s.gradient), self.memory)
+        return evolve(s, fresh=fresh), g, diagonal
 
     def _direction(self, s: ProjectedNewtonState, at: Place, g: Floats, diagonal: Floats) -> tuple[Floats, float]:
         """A step on the free coordinates that ends in the box, and the slope along it."""
         free, low, high = ~s.fixed if s.fixed is not None else np.ones(g.size, bool), self.box.low, self.box.high
-        p = np.clip(at.x + newton_direction(faced(s, free), diagonal, g * free) * free, low, high) - at.x
-        if not float(g @ p) < 0:
-            p = np.clip(at.x - free * g / diagonal, low, high) - at.x
-        return p, float(g @ p)
+        with np.errstate(all="ignore"):
+            p = np.clip(at.x + newton_direction(faced(s, free), diagonal, g * free) * free, low, high) - at.x
+            if not float(g @ p) < 0:
+                p = np.clip(at.x - free * g / diagonal, low, high) - at.x
+            return p, float(g @ p)
+
+
+def _divisors(c: Floats, size: Floats) -> Floats:
+    """Curvatures fit to divide by, whatever units the coordinates have; a middling one where none is known."""
+    scaled = c * size**2
+    seen = np.abs(scaled[~np.isnan(scaled)])
+    return fit_to_divide_by(np.where(np.isnan(scaled), float(np.median(seen)) if seen.size else 1.0, scaled)) / size**2
 
 
 def faced(s: ProjectedNewtonState, free: Mask) -> ProjectedNewtonState:

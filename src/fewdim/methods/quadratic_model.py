@@ -41,6 +41,7 @@ class QuadraticModelState(Measured):
     bends: tuple[float, ...] = ()  # curvatures along the axes looked at so far, before there is a model
     radius: float = math.nan  # of the ball in which the model is trusted
     least: float = math.nan  # what the radius does not go below as long as there is something to gain
+    first: tuple[Vector, float] | None = None  # where it started, and the value there
     fails: int = 0  # 1 once values differ by no more than their noise
 
     def joined(self, points: list[Vector], values: list[float]) -> QuadraticModelState:
@@ -137,7 +138,7 @@ class QuadraticModel:
         """The value at x, if it is not known, and how far to look."""
         f_x = (yield from start_value(s.x)) if math.isnan(s.f_x) else s.f_x
         radius = scale_of(s.x) if self.radius == "auto" else self.radius
-        return evolve(s, f_x=f_x, points=(s.x,), values=(f_x,), radius=radius, least=radius)
+        return evolve(s, f_x=f_x, points=(s.x,), values=(f_x,), first=(s.x, f_x), radius=radius, least=radius)
 
     def _listened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """The noise of values: 2 values tell whether there is any."""
@@ -255,8 +256,9 @@ def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]
 
     So it is where an axis was seen to bend downwards, where the way was long, and where f rises on it.
     """
-    start, gone = opening.points[0], x - opening.points[0]
+    assert opening.first is not None
+    (start, f_start), gone = opening.first, x - opening.first[0]
     if min(opening.bends) < 0 or float(np.linalg.norm(gone)) > FAR * scale_of(start) * math.sqrt(x.size):
         return True
     values = yield Query(start, tuple(np.multiply(gone, t, dtype=x.dtype) for t in BETWEEN))
-    return bool((np.diff([opening.values[0], *values[~np.isnan(values)], f_x]) > 0).any())
+    return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())

@@ -109,19 +109,19 @@ class RandomPursuit:
         slope, c, t, f_t = line
         scales = scales._replace(trace=0.9 * scales.trace + 0.1 * max(abs(c), 1e-3 * scales.trace))
         blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
-        power = slope**2 if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope**2
+        power = slope * slope if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope * slope
         s = evolve(s, power=power)
         if c > 0 and abs(slope) < max(20 * r, reach.high) * c:  # its minimiser, unless that is out of all scale
             share = 1 - blur / power if power > blur else 0.0
             t_c = -share * slope / c  # of least expected value: only this share of the mean square slope is signal
-            f_c = s.f_x - slope**2 / (2 * c)
+            f_c = s.f_x - slope * slope / (2 * c)
             if not self.trust or s.k % REMEASURE == 0:
                 t_c, f_c = yield from _measured(s.x, u, t_c)
         else:  # concave, or downhill far beyond the probes
             t_c, f_c = yield from _measured(s.x, u, 4 * math.copysign(r, -slope))
         if f_c < f_t:
             t, f_t = t_c, f_c
-        size = max(math.sqrt(0.9 * s.radius**2 + 0.1 * t**2), abs(t) / 4 if abs(t) > 3 * r else 0.0)
+        size = max(math.sqrt(0.9 * s.radius * s.radius + 0.1 * t * t), abs(t) / 4 if abs(t) > 3 * r else 0.0)
         if f_t < s.f_x + 2 * scales.resolution.noise:
             x = perturb(s.x, t, u)
             return evolve(s, x=x, f_x=f_t, k=s.k + 1, scales=scales, radius=size, fails=0)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from fewdim.core import evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.projected import ProjectedNewtonState
 from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewtonState
 from fewdim.methods.random_gradient import RandomGradientState
@@ -64,15 +65,15 @@ class AutoState:
     nfev: int = 0  # values asked so far
     first: float = math.nan  # f_x after the first step
     sketch: ConjugateSketchState | None = None
-    newton: QuasiNewtonState | None = None
+    newton: QuasiNewtonState | ProjectedNewtonState | None = None
     last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     sunk: int = 0  # decreases in a row that the noise hides
     marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
-    trial_at: float = math.inf  # values asked when the other engine is tried
-    rate: float = math.nan  # decrease a value of the engine that waits while the other is on trial; nan when none is
-    found: tuple[Vector, float] | None = None  # the first minimum, and its value
+    trial_at: float = math.inf  # values asked when quasi-Newton is tried
+    rate: float = math.nan  # decrease a value of the sketch while quasi-Newton is on trial; nan when it is not
+    found: QuasiNewtonState | ProjectedNewtonState | None = None  # at the first minimum
     story: tuple[Change, ...] = ()
 
     @property
