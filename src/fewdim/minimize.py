@@ -147,9 +147,7 @@ def minimize(
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
         solver = fitted(_method(method, settings, noise), width)
-        inner = bounded(solver, box)
-        margin = 0.0 if inner is not solver else MARGIN  # a method that knows the bounds can start on one
-        session: Session[Any] = Session(inner, x0 if box is None else box.free(x0, margin), rng=key)
+        session = _session(solver, x0, box, key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
         else:
@@ -161,6 +159,13 @@ def minimize(
                 run.recall(*recording.values(session.nfev), bookmark)
         result = run.result(run.drive())
         return attach(result, run.source, session.state.key, noise) if certify else result
+
+
+def _session(solver: Any, x0: ArrayLike, box: Box | None, key: Any) -> Session[Any]:
+    """The session from x0, or from where that is in the variables of a method within bounds."""
+    method = bounded(solver, box)
+    margin = MARGIN if method is solver else 0.0  # a method that knows the bounds can start on one
+    return Session(method, x0 if box is None else box.free(x0, margin), rng=key)
 
 
 def _run(session: Session[Any], source: evaluate.Arrivals, limits: dict[str, Any]) -> Run:

@@ -109,7 +109,7 @@ class RandomPursuit:
         slope, c, t, f_t = line
         scales = scales._replace(trace=0.9 * scales.trace + 0.1 * max(abs(c), 1e-3 * scales.trace))
         blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
-        power = slope * slope if math.isnan(s.power) else 0.95 * s.power + 0.05 * slope * slope
+        power = slope * slope if math.isnan(s.power) else 0.95 * s.power + 0.05 * (slope * slope)
         s = evolve(s, power=power)
         if c > 0 and abs(slope) < max(20 * r, reach.high) * c:  # its minimiser, unless that is out of all scale
             share = 1 - blur / power if power > blur else 0.0
@@ -121,7 +121,7 @@ class RandomPursuit:
             t_c, f_c = yield from _measured(s.x, u, 4 * math.copysign(r, -slope))
         if f_c < f_t:
             t, f_t = t_c, f_c
-        size = max(math.sqrt(0.9 * s.radius * s.radius + 0.1 * t * t), abs(t) / 4 if abs(t) > 3 * r else 0.0)
+        size = max(math.sqrt(0.9 * (s.radius * s.radius) + 0.1 * (t * t)), abs(t) / 4 if abs(t) > 3 * r else 0.0)
         if f_t < s.f_x + 2 * scales.resolution.noise:
             x = perturb(s.x, t, u)
             return evolve(s, x=x, f_x=f_t, k=s.k + 1, scales=scales, radius=size, fails=0)
