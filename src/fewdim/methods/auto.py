@@ -32,7 +32,7 @@ EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketc
 AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
-SETTLED = 1e-12  # of the decrease so far: a step of quasi-Newton that gains less is at a minimum
+SETTLED = 1e-9  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
 
@@ -121,8 +121,7 @@ class Auto:
         if x.size <= FRUGAL:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
-        inside = x if self.box is None else self.box.free(self.box.inside(x))  # on a bound it would see no slope
-        sketch = self._sketch.start(inside, (*key, 0))
+        sketch = self._sketch.start(self.box.free(self.box.inside(x)) if self.box else x, (*key, 0))  # off the bounds
         trial_at, story = self.trial * x.size, (Change(0, "sketch", "start", math.inf),)
         return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
 
@@ -153,8 +152,9 @@ class Auto:
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
-        done, small = self._engine(s).done(inner), inner.fails == 0 and inner.decrease < SETTLED * (s.first - inner.f_x)
-        if s.engine == "newton" and (done or small) and isinstance(s.last, QuadraticModelState):
+        done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
+        settled = s.engine == "newton" and (done or (inner.fails == 0 and inner.decrease < least))
+        if settled and isinstance(s.last, QuadraticModelState):
             s, moved = yield from self._settled(s, s.last)
             if moved:
                 return s
