@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
 MARGIN = 1e-3  # of the width (or of 1): how far inside a start on a bound is moved, where slopes along y are not 0
-ON = 1e-10  # of the width (or of 1): closer to a bound is on it
+ON = 1e-10  # of the width, of a single bound, or of the size of x: closer to a bound is on it
 NEAR = 0.01  # of the width, of x and of 1: closer to a bound is close
 FARTHEST = 1e9  # a bound beyond is kept by clipping
 

@@ -161,7 +161,8 @@ class Journal:
                 raise ValueError(f"Journal.replay(nfev=...) must lie in [0, {len(told)}]; got {nfev}.")
             x0 = ledger.vector(0).reshape(description["shape"])
             solver = _rebuilt(description) if method is None else method
-            box = None if description["bounds"] is None else Box.read(description["bounds"], x0.shape)
+            bounds = description.get("bounds")
+            box = None if bounds is None else Box.read(bounds, x0.shape)
             session: Session[Any] = Session(bounded(solver, box), x0, rng=description["key"][0])
             if watch is None and (found := restored(ledger, session, nfev)):
                 session = found[0]

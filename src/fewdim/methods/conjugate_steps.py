@@ -71,8 +71,7 @@ def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
     if not known and s.scales is not None:  # without curvature, no farther than x is large
         t = min(t, 1e6 * s.scales.reach.high / float(np.linalg.norm(p)))
     if not 1e-150 < t < 1e150:  # its square would vanish or overflow: f has no bottom, or no curvature
-        f_x = yield from value_at(s.x, 0.0, p)
-        return Predictor(t, f_x, 0.0)
+        return Predictor(t, (yield from value_at(s.x, 0.0, p)), 0.0)  # a step must ask, and no other point is safe
     f_t = yield from value_at(s.x, t, p)
     for _ in range(6):
         curvature = 2 * (f_t - s.f_x - t * slope) / t**2

@@ -146,9 +146,10 @@ class ProjectedNewton(QuasiNewton):
     def _opened(self, s: Q) -> Steps[Q]:
         """The value and its noise: a projected step that goes wrong says less about noise than a free one."""
         f_x = yield from start_value(s.x)
-        resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
         if self.noise == "auto":
             resolution = yield from noise_level(s.x, f_x, (*s.key, s.k, 0))
+        else:
+            resolution = Resolution(float(self.noise))
         return evolve(s, scales=Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x)), f_x=f_x)
 
     def step(self, state: QuasiNewtonState) -> Steps[ProjectedNewtonState]:
@@ -182,7 +183,7 @@ class ProjectedNewton(QuasiNewton):
 
     def _measured(self, s: ProjectedNewtonState, at: Place) -> Steps[tuple[ProjectedNewtonState, Floats, Floats]]:
         """The slopes of the free coordinates, now and then of all; what is known of the others."""
-        size, every = scales_of(self.box, at.x), np.ones(at.x.size, bool)
+        size = scales_of(self.box, at.x)
         assert s.scales is not None
         resolution = s.scales.resolution
         if s.diagonal is None:
@@ -191,8 +192,9 @@ class ProjectedNewton(QuasiNewton):
             s = evolve(s, diagonal=diagonal, fresh=~np.isnan(found.g), central=False)
             return s, np.nan_to_num(found.g), diagonal
         delta, diagonal = resolution.at(s.f_x), s.diagonal
-        look = s.gradient is None or s.fixed is None or s.look <= 0 or s.fixed.all()
-        which = every if look or s.fixed is None else ~s.fixed
+        which = np.ones(at.x.size, bool)
+        if s.gradient is not None and s.fixed is not None and s.look > 0 and not s.fixed.all():
+            which = ~s.fixed
         with np.errstate(all="ignore"):
             h = np.minimum((30 if s.central else 2) * np.sqrt(delta / diagonal), size)
         h = representable(at.x.astype(at.y.dtype), h)
