@@ -58,6 +58,13 @@ class Variant:
     names: dict[str, Any] = field(default_factory=dict)  # "module:name" -> value
 
 
+class Early(fewdim.Auto):
+    """Does not wait until a sketched step costs as much as a gradient."""
+
+    def _chosen(self, s: Any, sketch: Any) -> Any:
+        return self._switched(s, "as dear") if s.nfev >= 4 * s.x.size else super()._chosen(s, sketch)
+
+
 def _no_pass(s: Any) -> Any:
     """Instead of a second pass: nothing is asked for, nothing is changed."""
     yield from ()
@@ -85,7 +92,7 @@ VARIANTS: dict[str, Variant] = {
     "no guard": Variant("guard", names={f"{SKETCH}:GUARD": -math.inf}),
     "guard 0.95": Variant("guard", names={f"{SKETCH}:GUARD": 0.95}),
     "no second pass": Variant("second pass", names={f"{SKETCH}:second_pass": _no_pass}),
-    "no trial": Variant("trial", fewdim.Auto(trial=math.inf)),
+    "quasi-Newton after 4d values": Variant("trial", Early()),
     "no look at the rank": Variant("trial", names={f"{AUTO}:EVEN": math.inf}),
     "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
     "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),

@@ -181,12 +181,13 @@ def parabola(x: Vector, f_x: float, u: Direction, radius: float) -> Steps[Parabo
 
 
 class Move(NamedTuple):
-    """A step x + a e with its value, and the curvature of f along e."""
+    """A step x + a e with its value, the curvature of f along e, and the length that may be better still, or nan."""
 
     e: Vector
     a: float
     f_a: float
     curvature: float
+    better: float = math.nan
 
 
 def insisted(query: Query, tries: int = 3) -> Steps[Values]:
@@ -238,7 +239,7 @@ def search(x: Vector, f_x: float, e: Vector, f_e: float, slope: float) -> Steps[
 def fan(x: Vector, f_x: float, e: Vector, count: int) -> Steps[Move]:
     """The lowest of `count` points x + a e asked at once: half of the lengths close to 1, the rest from 1/20 to 20.
 
-    Then the minimiser of the parabola there.
+    The minimiser of the parabola there is left to the caller to look at.
     """
     close, far = count // 2, (count - count // 2) // 2
     near_1 = np.linspace(0.5, 1.5, max(3, close | 1))
@@ -253,7 +254,5 @@ def fan(x: Vector, f_x: float, e: Vector, count: int) -> Steps[Move]:
     f_a, chord = float(values[i]), (float(values[i]) - f_x) / a
     second = ((float(values[near[-1]]) - f_x) / b - chord) / (b - a)
     lowest = 0.5 * (a - chord / second) if second > 0 else a
-    if abs(lowest - a) > 3e-3 * a and abs(lowest - a) < abs(b - a):
-        f_lowest = yield from value_at(x, lowest, e)
-        f_a, a = min((f_a, a), (f_lowest, lowest))
-    return Move(e, a, f_a, 2 * second)
+    worth = 3e-3 * a < abs(lowest - a) < abs(b - a)
+    return Move(e, a, f_a, 2 * second, lowest if worth else math.nan)

@@ -48,11 +48,12 @@ def test_even_curvature_and_curvature_along_the_axes_get_full_gradients(spectrum
     assert problem.fun(session.best.x) < 1e-6 * problem.fun(problem.x0)
 
 
-def test_a_trial_stays_or_goes() -> None:
-    """After 4d values: a full gradient pays where few large eigenvalues hid an even rest, and not on fast decay."""
-    even, fast = quadratic(np.r_[1000, 1000, np.ones(248)], rotate=3), quadratic(power_law(250, 3), rotate=3)
-    assert reasons(engines(even.fun, even.x0, 1800)[1])[:2] == ["start", "worth"]
-    assert reasons(engines(fast.fun, fast.x0, 1800)[1])[:3] == ["start", "trial", "lost"]
+def test_the_sketch_stays_until_a_step_costs_as_much_as_a_gradient() -> None:
+    """With two values a member and one more, that is when a third of the dimensions are remembered."""
+    problem = quadratic(power_law(250, 1.5), rotate=3)
+    _, session = engines(problem.fun, problem.x0, 12_000)
+    assert reasons(session)[:2] == ["start", "as dear"]
+    assert 250 / 3 - 1 <= len(session.state.sketch.memory) <= 250 / 3 + 1
 
 
 @pytest.mark.parametrize("decay", [0.5, 1, 2])
@@ -251,8 +252,10 @@ def test_a_wide_pool_is_filled_in_noise_too() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match=r"Auto\(trial=...\) must be positive; got 0"):
-        Auto(trial=0)
+    with pytest.raises(ValueError, match=r"Auto\(least=...\) must be"):
+        Auto(least=0)
+    with pytest.raises(TypeError, match=r"Auto\(box=...\) is set by minimize\(bounds=...\); got 3"):
+        Auto(box=3)  # type: ignore[arg-type]
 
 
 def rosenbrock(x: Any) -> float:
@@ -283,12 +286,13 @@ def test_tough_starts(name: str) -> None:
 
 
 def test_a_sketch_that_comes_back_looks_at_where_it_is() -> None:
-    """What the first look saw at x0 is gone after a step of quasi-Newton on trial."""
-    problem = quadratic(power_law(250, 3), rotate=3)
-    session: Session[Any] = Session(Auto(trial=0.5), problem.x0, rng=0)
-    while reasons(session)[-1] != "lost":
+    """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
+    problem = quadratic(np.ones(100))
+    session: Session[Any] = Session(Auto(), problem.x0, rng=0)
+    while reasons(session)[-1] != "stuck":
         for point in session.ask():
             session.tell(point.id, problem.fun(point.x))
-    assert reasons(session) == ["start", "trial", "lost"]
+    assert reasons(session) == ["start", "even", "stuck"]
     assert session.state.sketch.sketch is None
-    assert session.state.sketch.f_x <= session.state.newton.f_x
+    assert session.state.sketch.memory == ()
+    assert session.state.sketch.f_x == session.state.newton.f_x

@@ -13,7 +13,7 @@ from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_sketch import ConjugateSketch
-from fewdim.methods.conjugate_steps import ConjugateSketchState, renewed
+from fewdim.methods.conjugate_steps import ConjugateSketchState
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState, doubtful
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
@@ -29,11 +29,8 @@ MODEL = 100  # dimensions: up to this many noisy values are fitted by a model
 FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
 LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
-AGAIN = 4  # times the values so far, after which it is tried again
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
-RECENT = 1.15  # growth of the values from one time that a decrease is counted from to the next
 SETTLED = 1e-9  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
-WORTH = 0.7  # of the sketch's decrease a value: a trial that gains as much stays
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,7 @@ class Auto:
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
-    worker, after 2d values above.  Otherwise a step of `QuasiNewton` is tried after 4d values (it costs 2d), and stays
-    if it lowered f by 0.7 of what the sketch does with d values; if not, it is tried again when the values have grown
-    4-fold.  It also takes over when a sketched step has come to cost as much as a gradient.
+    worker, after 2d values above.  Otherwise it takes over when a sketched step has come to cost as much as a gradient.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
     2d values), up to d = 20 from the start; the other engines work on variables without bounds.
@@ -70,7 +65,6 @@ class Auto:
     least                 8               fewest directions of its sketches; a pool makes it twice its width
     width                 1               evaluations at once, which a pool sets
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
-    trial                 4.0             times d values until a full gradient is tried; `math.inf` for never
     box                   None            bounds, which `minimize` sets
     ============  ======  ==============  ================================================================
 
@@ -94,14 +88,11 @@ class Auto:
     least: int = 8
     width: int = 1
     noise: float | Literal["auto"] = "auto"
-    trial: float = 4.0
     box: Box | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_count(self, memory=self.memory, least=self.least, width=self.width)
         check_noise(self, self.noise)
-        if not self.trial > 0:
-            raise ValueError(f"Auto(trial=...) must be positive; got {self.trial!r}.")
         if self.box is not None and not isinstance(self.box, Box):
             raise TypeError(f"Auto(box=...) is set by minimize(bounds=...); got {self.box!r}.")
 
@@ -122,8 +113,7 @@ class Auto:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
         sketch = self._sketch.start(self.box.free(self.box.inside(x)) if self.box else x, (*key, 0))  # off the bounds
-        trial_at, story = self.trial * x.size, (Change(0, "sketch", "start", math.inf),)
-        return AutoState("sketch", key, sketch=sketch, trial_at=trial_at, story=story)
+        return AutoState("sketch", key, sketch=sketch, story=(Change(0, "sketch", "start", math.inf),))
 
     def done(self, state: AutoState) -> bool:
         return isinstance(state.last, RandomPursuitState) and RandomPursuit().done(state.last)
@@ -160,14 +150,7 @@ class Auto:
                 return s
         if done:
             return (yield from self._stuck(s))
-        if not math.isnan(s.rate):
-            return (yield from self._judged(s))
-        if s.engine == "newton":
-            return s
-        here = (s.nfev, inner.f_x)
-        if not s.marks or s.nfev >= RECENT * s.marks[1][0]:
-            s = evolve(s, marks=(s.marks[1] if s.marks else here, here))
-        return (yield from self._chosen(s, inner))
+        return self._chosen(s, inner) if s.engine == "sketch" else s
 
     def _noisy(self, s: AutoState) -> AutoState:
         """The model in charge, with the points that it had, from where the run has come to."""
@@ -189,33 +172,19 @@ class Auto:
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 
-    def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
-        """Stay with the sketch, try quasi-Newton, or hand over to it."""
+    def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> AutoState:
+        """Stay with the sketch, or hand over to quasi-Newton."""
         d, n = s.x.size, len(sketch.memory)
         if d <= FEW * self.width or s.nfev >= 2 * d:
             if s.newton is None and sketch.rank >= EVEN * d:
-                return (yield from self._switched(s, "even"))
+                return self._switched(s, "even")
             if self.box and "bounds" not in (change.why for change in s.story) and self.box.touched(s.x):
-                return (yield from self._switched(s, "bounds"))
+                return self._switched(s, "bounds")
         if n and max(self.least, 2 * n) + n + 3 >= d + 2:
-            return (yield from self._switched(s, "as dear"))
-        if s.nfev < s.trial_at or (s.noise > 0 and d <= MODEL):
-            return s
-        since, before = s.marks[0]
-        s = evolve(s, rate=(before - s.inner.f_x) / max(1, s.nfev - since))
-        return (yield from self._switched(s, "trial"))
+            return self._switched(s, "as dear")
+        return s
 
-    def _judged(self, s: AutoState) -> Steps[AutoState]:
-        """After a step of quasi-Newton on trial: stay if it lowered f as fast as the sketch does, else try it later."""
-        since, _, _, before = s.story[-1]
-        values = s.x.size + 2  # the first gradient is central, and its diagonal stays
-        gain, rate = before - s.inner.f_x, s.rate
-        s = evolve(s, rate=math.nan, marks=(), trial_at=AGAIN * s.nfev)
-        if gain > 0 and gain >= WORTH * rate * values:
-            return evolve(s, story=(*s.story[:-1], Change(since, "newton", "worth", before)))
-        return (yield from self._switched(s, "lost"))
-
-    def _switched(self, s: AutoState, why: str) -> Steps[AutoState]:
+    def _switched(self, s: AutoState, why: str) -> AutoState:
         """The other of the two engines in charge, with what is known of x and of the scales of f."""
         known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
         if s.engine == "sketch":
@@ -225,11 +194,8 @@ class Auto:
         if math.isnan(known["scales"].trace):
             known = {"x": s.x}
         sketch = s.sketch or self._sketch.start(s.x, (*s.key, 0))
-        sketch = evolve(sketch, **known, fails=0, sketch=None)  # what was seen at another x is of no use here
-        if why == "stuck":
-            sketch = evolve(sketch, memory=(), sizes=(), t=math.nan)
-        sketch, asked = yield from counted(renewed(sketch))
-        return taken_over(evolve(s, sketch=sketch, nfev=s.nfev + asked), "sketch", why)
+        fresh = {"fails": 0, "sketch": None, "memory": (), "sizes": (), "t": math.nan, "agreed": False}
+        return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
 
     def _in_noise(self, s: AutoState) -> AutoState:
         """Random gradient in charge, for good."""
@@ -256,7 +222,7 @@ class Auto:
             if resolution.noise > GRAIN * (s.first - s.inner.f_x):
                 return self._in_noise(evolve(s, noise=resolution.noise))
         if [change.why for change in s.story].count("stuck") < 2:
-            return (yield from self._switched(evolve(s, rate=math.nan, trial_at=math.inf), "stuck"))
+            return self._switched(s, "stuck")
         clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
         return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")

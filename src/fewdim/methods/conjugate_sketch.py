@@ -12,9 +12,12 @@ from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, accumulate, perturb
 from fewdim.lines import Move, differences, fan, forward_radius, search, value_at, visible
 from fewdim.methods.conjugate_steps import (
+    AGREED,
     FRESH_ERROR,
     ConjugateSketchState,
+    Course,
     Sketch,
+    alone,
     conjugated,
     failed,
     foreseen,
@@ -22,7 +25,7 @@ from fewdim.methods.conjugate_steps import (
     second_pass,
 )
 from fewdim.methods.settings import check_choice, check_count, check_level, check_noise
-from fewdim.scales import Scales, effective_rank, measure
+from fewdim.scales import effective_rank, measure
 
 GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 LARGE_ERROR = 1e-3  # above this the memory is made conjugate again by a second pass
@@ -50,15 +53,17 @@ class ConjugateSketch:
     sketch        m       "auto"          "auto": max(least, 2 |S|) in whole rounds of w, at most d; or a number
     least                 8               fewest directions of a sketch; a pool makes it twice its width
     width         w       1               evaluations at once, which a pool sets; above 1 the predictor is asked with
-                                          the slopes of the memory, from 32 on a line search is one query
+                                          the slopes of the memory, from 32 on the line search with the next sketch
     directions    u       "orthogonal"    at right angles, which d > 1024 makes too dear: "signs" there; or "signs",
                                           "gaussian", "sphere"; the axes when m = d
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
     ============  ======  ==============  ================================================================
 
-    **Cost.** m + |S| + 4 or so values a step, in queries of width m and |S| and some of 1; with w > 1 in three queries,
-    of width m, |S| + 1 and w.  |S| + 7 vectors beyond x at the most crowded moment of a step, the point handed to the
-    function among them, and m more while directions are orthogonal.
+    **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
+    in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1: the next sketch is made
+    where the step should end, together with the value there, and if f has another value than foreseen, 32 lengths are
+    looked at in one query more and the sketch is made anew.  |S| + 7 vectors beyond x at the most crowded moment of a
+    step, the point handed to the function among them, and m more while directions are orthogonal.
 
     **Guarantee.** On a convex quadratic with exact differences:
     *conjugacy*: if S A S' = I and Sg = 0 then S A e = 0, and after an exact search S+ g+ = 0, so x+ minimises f over
@@ -120,77 +125,92 @@ class ConjugateSketch:
         scales, sketch = s.scales, s.sketch
         assert scales is not None
         if sketch is None:
-            sketch = yield from self._sketch(s, scales)
+            _, sketch = yield from self._sketch(s, s.x, s.f_x)
             if sketch is not None and sketch.slope < 0 and math.isnan(s.rank) and sketch.rank >= 0:
                 return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
         if sketch is None or not sketch.slope < 0:
-            return failed(evolve(s, k=s.k + 1), s.t)
+            return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
         rms = math.sqrt(-sketch.slope)
         s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
-        t, f_t, curvature, slopes = yield from (foreseen if self.width > 1 else predictor)(s, sketch)
-        if not curvature > 0:  # underflow: nothing is left to see
-            return failed(s, t)
-        t_plain = -sketch.slope / curvature
-        e = np.multiply(sketch.p, sketch.p.dtype.type(t))
-        if s.memory:
-            e = yield from conjugated(s, e, f_t, t * math.sqrt(curvature / len(s.memory)), slopes)
-        if self.width >= FAN:
-            move = yield from fan(s.x, s.f_x, e, FAN)
-        else:
-            f_e = (yield from value_at(s.x, 1.0, e)) if s.memory else f_t
-            move = yield from search(s.x, s.f_x, e, f_e, t * sketch.slope)
+        seen = yield from (foreseen if self.width > 1 else predictor)(s, sketch)
+        if not seen.curvature > 0:  # underflow: nothing is left to see
+            return failed(s, seen.t)
+        t_plain = -sketch.slope / seen.curvature
+        course = yield from conjugated(s, sketch, seen)
+        move, after = yield from self._searched(s, course, seen.f_t)
+        t, agreed = course.t, abs((move.a if math.isnan(move.better) else move.better) - 1) <= AGREED
         if s.memory and not s.f_x - move.f_a >= GUARD * 0.5 * -sketch.slope * t_plain:
             s = evolve(s, memory=(), sizes=(), error=FRESH_ERROR)
             f_plain = yield from value_at(s.x, t_plain, sketch.p)
             if f_plain < move.f_a:
                 plain = np.multiply(sketch.p, sketch.p.dtype.type(t_plain))
-                move, t = Move(plain, 1.0, f_plain, curvature * t_plain**2), t_plain
+                move, after, t = Move(plain, 1.0, f_plain, seen.curvature * t_plain**2), None, t_plain
         if not move.f_a < s.f_x:
             return failed(s, t, expected=-sketch.slope * t_plain)
-        ratio = math.sqrt(curvature * t * t / move.curvature) if move.curvature > 0 else 1.0
-        after = evolve(
-            s,
-            x=perturb(s.x, move.a, move.e),
-            f_x=move.f_a,
-            decrease=s.f_x - move.f_a,
-            fails=0,
-            t=move.a * t,
-            error=s.error * max(ratio, 1.05),
-        )
-        return (yield from self._remembered(after, move))
+        ratio = t * math.sqrt(seen.curvature / move.curvature) if move.curvature > 0 else 1.0
+        s = evolve(s, error=s.error * max(ratio, 1.05), agreed=agreed and course.curvature > 0)
+        drifted = s.error > LARGE_ERROR or not 0.3 < move.a < 1.8 or move.curvature <= 0 or math.isnan(course.curvature)
+        due = drifted and bool(s.memory) and after is None
+        if not math.isnan(move.better):
+            x = perturb(s.x, move.better, move.e)
+            f_x, after = yield from (alone(x) if due or not s.forward else self._sketch(s, x, math.nan))
+            if f_x < move.f_a:
+                move = move._replace(a=move.better, f_a=f_x)
+        x = perturb(s.x, move.a, move.e)
+        s = evolve(s, x=x, f_x=move.f_a, decrease=s.f_x - move.f_a, fails=0, t=move.a * t, sketch=after)
+        return (yield from self._remembered(s, move, due))
 
-    def _sketch(self, s: ConjugateSketchState, scales: Scales) -> Steps[Sketch | None]:
-        """The gradient along m directions: forward, or central once the slopes come near the round-off of values."""
-        d, delta, trace = s.x.size, scales.resolution.at(s.f_x), scales.trace
+    def _searched(self, s: ConjugateSketchState, course: Course, f_t: float) -> Steps[tuple[Move, Sketch | None]]:
+        """The move along the course and, if that went as foreseen with many workers, the sketch made where it ends."""
+        if self.width < FAN:
+            f_e = (yield from value_at(s.x, 1.0, course.e)) if s.memory else f_t
+            if course.agrees(s.f_x, f_e):
+                return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), None
+            return (yield from search(s.x, s.f_x, course.e, f_e, course.slope)), None
+        if s.agreed and s.forward and s.error * course.shrunk < LARGE_ERROR:
+            f_e, after = yield from self._sketch(s, s.x + course.e, math.nan)
+            if course.agrees(s.f_x, f_e):
+                return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), after
+        return (yield from fan(s.x, s.f_x, course.e, FAN)), None
+
+    def _sketch(self, s: ConjugateSketchState, x: Vector, f_x: float) -> Steps[tuple[float, Sketch | None]]:
+        """The gradient at x along m directions, and f there, which is asked with them if it is nan.
+
+        Forward, or central once the slopes come near the round-off of values.
+        """
+        scales = s.scales
+        assert scales is not None
+        d, delta, trace = x.size, scales.resolution.at(s.f_x), scales.trace
         m = max(self.least, 2 * len(s.memory)) if self.sketch == "auto" else self.sketch
         m = min(d, m if self.sketch != "auto" else -(-m // self.width) * self.width)  # whole rounds of a pool
         law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
-        first = math.isnan(s.rank) and self.sketch == "auto" and m < d
-        central = first or scales.resolution.noise > 0 or not s.clear
+        known = not math.isnan(f_x)
+        first = math.isnan(s.rank) and self.sketch == "auto" and m < d and known
+        central = first or (known and not s.forward)
         if central and not math.isnan(s.decrease):
             radius = max(0.5 * math.sqrt(2 * s.decrease / trace), radius)
         elif first:  # as far as it takes to see curvature, along signs, for which u'Au varies off the diagonal only
             radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs"
-        radius = scales.reach.clip(radius)
+        radius, count = scales.reach.clip(radius), m if known or m == d else m - 1
         found = yield from differences(
-            s.x, law, (*s.key, s.k, 1), m, radius, central=central, f_x=s.f_x, correction=trace
+            x, law, (*s.key, s.k, 1), count, radius, central=central, f_x=f_x, correction=trace
         )
         if not found.directions:
-            return None
+            return found.f_x, None
         n = len(found.directions)
         if central and float(found.curvatures.sum()) > 0:
             trace = 0.5 * trace + 0.5 * float(found.curvatures.mean())
         rank = effective_rank(found.curvatures) if first else s.rank
-        p = accumulate(np.zeros_like(s.x), found.slopes / -n, found.directions)
-        return Sketch(p, -float(found.slopes @ found.slopes) / n, trace, rank)
+        p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
+        return found.f_x, Sketch(p, -float(found.slopes @ found.slopes) / n, trace, rank)
 
-    def _remembered(self, s: ConjugateSketchState, move: Move) -> Steps[ConjugateSketchState]:
+    def _remembered(self, s: ConjugateSketchState, move: Move, due: bool) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""
         e, curvature, error = move.e, move.curvature, s.error
         if s.memory:
-            if error > LARGE_ERROR or not 0.3 < move.a < 1.8 or curvature <= 0:
+            if due:
                 s, c = yield from second_pass(s)
                 e = accumulate(e, [-c_i / move.a for c_i in c], s.memory)
                 curvature = max(curvature - sum(c_i * c_i for c_i in c) / move.a**2, 0.05 * curvature)

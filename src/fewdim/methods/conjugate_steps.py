@@ -14,6 +14,8 @@ from fewdim.lines import insisted, insisted_value, value_at
 from fewdim.scales import Measured, Scales
 
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
+LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
+AGREED = 0.1  # of a curvature that was foreseen
 CLEAR = 20  # times the error of a forward slope: below, differences are central
 
 
@@ -43,7 +45,8 @@ class ConjugateSketchState(Measured):
     rms: float = math.inf  # root mean square of the last slopes
     rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
     fails: int = 0
-    sketch: Sketch | None = None  # the first one, before the first step
+    sketch: Sketch | None = None  # at x, where it has been made already
+    agreed: bool = False  # whether the last step was as long as foreseen
 
     @property
     def clear(self) -> bool:
@@ -51,6 +54,16 @@ class ConjugateSketchState(Measured):
         if self.scales is None:
             return False
         return self.rms >= CLEAR * math.sqrt(self.scales.resolution.at(self.f_x) * self.scales.trace)
+
+    @property
+    def forward(self) -> bool:
+        """Whether a forward difference will do."""
+        return self.scales is not None and self.scales.resolution.noise == 0 and self.clear
+
+
+def alone(x: Vector) -> Steps[tuple[float, Sketch | None]]:
+    """f(x), and no sketch."""
+    return (yield from insisted_value(x, tries=3)), None
 
 
 class Predictor(NamedTuple):
@@ -109,8 +122,8 @@ def memory_radius(s: ConjugateSketchState, radius: float) -> float:
 
 
 def slope(f: float, f_origin: float, r: float) -> float:
-    """The slope s'g from a value at distance r along a member s, whose curvature is 1; 0 if there is none."""
-    return (f - f_origin) / r - 0.5 * r if f == f else 0.0
+    """The slope s'g from a value at distance r along a member s, whose curvature is 1; nan if there is none."""
+    return (f - f_origin) / r - 0.5 * r
 
 
 def slopes_of_memory(origin: Vector, f_origin: float, s: ConjugateSketchState, radius: float) -> Steps[list[float]]:
@@ -120,20 +133,47 @@ def slopes_of_memory(origin: Vector, f_origin: float, s: ConjugateSketchState, r
     return [slope(f, f_origin, r) for f in values.tolist()]
 
 
-def conjugated(
-    s: ConjugateSketchState, e: Vector, f_t: float, radius: float, slopes: list[float] | None
-) -> Steps[Vector]:
-    """E less the Newton step of span S at the predictor: what makes it conjugate to the memory."""
-    if f_t == math.inf:
-        return e
+class Course(NamedTuple):
+    """A step e conjugate to the memory: how much of p is in it, the slope along it, and the curvature foreseen there.
+
+    That is 0 where the memory leaves too little to tell and nan where slopes are missing.  Elsewhere e is as long as a
+    quadratic f would have it, and `shrunk` is what t p was longer by before.
+    """
+
+    e: Vector
+    t: float
+    slope: float
+    curvature: float = math.nan
+    shrunk: float = math.inf
+
+    def agrees(self, f_x: float, f_e: float) -> bool:
+        """Whether f(x + e) is what a quadratic would have there."""
+        return abs(2 * (f_e - f_x - self.slope) - self.curvature) <= AGREED * self.curvature
+
+
+def conjugated(s: ConjugateSketchState, sketch: Sketch, seen: Predictor) -> Steps[Course]:
+    """T p less the Newton step of span S at the predictor: what makes it conjugate to the memory."""
+    t, f_t, curvature, slopes = seen
+    p, number = sketch.p, sketch.p.dtype.type
+    if not s.memory or f_t == math.inf:
+        return Course(np.multiply(p, number(t)), t, t * sketch.slope)
     if slopes is None:
-        slopes = yield from slopes_of_memory(s.x + e, f_t, s, radius)
-    return accumulate(e, [-c_i for c_i in slopes], s.memory)
+        y = s.x + np.multiply(p, number(t))
+        slopes = yield from slopes_of_memory(y, f_t, s, t * math.sqrt(curvature / len(s.memory)))
+    before = t * t * curvature
+    after = before - sum(c * c for c in slopes)  # nan where a slope is missing
+    known = after > LEFT * before
+    a = -t * sketch.slope / after if known else 1.0
+    e = accumulate(np.multiply(p, number(a * t)), [-a * c if c == c else 0.0 for c in slopes], s.memory)
+    if not known:
+        return Course(e, t, t * sketch.slope, 0.0 * after)
+    return Course(e, a * t, a * t * sketch.slope, a * a * after, math.sqrt(before / after))
 
 
 def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, list[float]]]:
     """A Newton step in span S from x, kept if it lowers f; the coefficients used (zeros if not)."""
     c = yield from slopes_of_memory(s.x, s.f_x, s, math.sqrt(2 * s.decrease / len(s.memory)))
+    c = [c_i if c_i == c_i else 0.0 for c_i in c]
     y = accumulate(s.x, [-c_i for c_i in c], s.memory)
     f_y = yield from insisted_value(y, tries=2)
     if not f_y < s.f_x:
@@ -141,18 +181,11 @@ def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, li
     return evolve(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
 
 
-def renewed(s: ConjugateSketchState) -> Steps[ConjugateSketchState]:
-    """The state after another method has moved x: a Newton step in the span of the memory, |S| + 1 values."""
-    if s.memory:
-        s, _ = yield from second_pass(s)
-    return s
-
-
 def failed(s: ConjugateSketchState, t: float, expected: float = math.nan) -> ConjugateSketchState:
     """After a step without a decrease: shorter, then from scratch, then with a larger trace."""
     fails = s.fails + 1
     decrease = expected if math.isnan(s.decrease) else s.decrease
-    s = evolve(s, fails=fails, t=0.3 * t if fails == 1 else math.nan, decrease=decrease)
+    s = evolve(s, fails=fails, t=0.3 * t if fails == 1 else math.nan, decrease=decrease, agreed=False)
     if fails > 1:
         s = evolve(s, memory=(), sizes=(), error=FRESH_ERROR)
     if fails > 2 and s.scales is not None:

@@ -39,9 +39,6 @@ WHY = {
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
     "bounds": "it keeps to bounds by projection",
-    "trial": "on trial",
-    "worth": "its step gained more an evaluation",
-    "lost": "the trial gained less an evaluation",
     "as dear": "a sketched step had come to cost as much as a gradient",
     "stuck": "the engine before it found no lower value",
     "noise": "the noise had come to hide the decreases",
@@ -70,9 +67,6 @@ class AutoState:
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     sunk: int = 0  # decreases in a row that the noise hides
-    marks: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at two recent times
-    trial_at: float = math.inf  # values asked when quasi-Newton is tried
-    rate: float = math.nan  # decrease a value of the sketch while quasi-Newton is on trial; nan when it is not
     found: QuasiNewtonState | ProjectedNewtonState | None = None  # at the first minimum
     story: tuple[Change, ...] = ()
 
