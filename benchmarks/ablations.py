@@ -44,6 +44,7 @@ PROBLEMS = (
     "chained-rosenbrock-10",
     "broyden-tridiagonal-150",
 )
+STEPS = "fewdim.methods.conjugate_steps"
 SKETCH = "fewdim.methods.conjugate_sketch"
 NEWTON = "fewdim.methods.quasi_newton"
 AUTO = "fewdim.methods.auto"
@@ -59,7 +60,7 @@ class Variant:
 
 
 class Early(fewdim.Auto):
-    """Does not wait until a sketched step costs as much as a gradient."""
+    """Does not wait until a sketch takes as many values as a gradient."""
 
     def _chosen(self, s: Any, sketch: Any) -> Any:
         return self._switched(s, "as dear") if s.nfev >= 4 * s.x.size else super()._chosen(s, sketch)
@@ -89,6 +90,8 @@ VARIANTS: dict[str, Variant] = {
     "least 4": Variant("m", fewdim.Auto(least=4)),
     "least 16": Variant("m", fewdim.Auto(least=16)),
     "least 32": Variant("m", fewdim.Auto(least=32)),
+    "2 directions a member": Variant("m", names={f"{at}:EACH": 2 for at in (SKETCH, STEPS, AUTO)}),
+    "5 directions a member": Variant("m", names={f"{at}:EACH": 5 for at in (SKETCH, STEPS, AUTO)}),
     "no guard": Variant("guard", names={f"{SKETCH}:GUARD": -math.inf}),
     "guard 0.95": Variant("guard", names={f"{SKETCH}:GUARD": 0.95}),
     "no second pass": Variant("second pass", names={f"{SKETCH}:second_pass": _no_pass}),

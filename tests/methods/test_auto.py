@@ -48,10 +48,10 @@ def test_even_curvature_and_curvature_along_the_axes_get_full_gradients(spectrum
     assert problem.fun(session.best.x) < 1e-6 * problem.fun(problem.x0)
 
 
-def test_the_sketch_stays_until_a_step_costs_as_much_as_a_gradient() -> None:
-    """With two values a member and one more, that is when a third of the dimensions are remembered."""
+def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
+    """With three directions a member: when a third of the dimensions are remembered."""
     problem = quadratic(power_law(250, 1.5), rotate=3)
-    _, session = engines(problem.fun, problem.x0, 12_000)
+    _, session = engines(problem.fun, problem.x0, 20_000)
     assert reasons(session)[:2] == ["start", "as dear"]
     assert 250 / 3 - 1 <= len(session.state.sketch.memory) <= 250 / 3 + 1
 

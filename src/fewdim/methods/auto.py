@@ -13,7 +13,7 @@ from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_sketch import ConjugateSketch
-from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState, doubtful
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
@@ -46,7 +46,7 @@ class Auto:
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
-    worker, after 2d values above.  Otherwise it takes over when a sketched step has come to cost as much as a gradient.
+    worker, after 2d values above.  Otherwise it takes over when a sketch has come to take as many values as a gradient.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
     2d values), up to d = 20 from the start; the other engines work on variables without bounds.
@@ -180,7 +180,7 @@ class Auto:
                 return self._switched(s, "even")
             if self.box and "bounds" not in (change.why for change in s.story) and self.box.touched(s.x):
                 return self._switched(s, "bounds")
-        if n and max(self.least, 2 * n) + n + 3 >= d + 2:
+        if n and max(self.least, EACH * n) >= d:
             return self._switched(s, "as dear")
         return s
 

@@ -13,6 +13,7 @@ from fewdim.directions import Key, Vector, accumulate, perturb
 from fewdim.lines import Move, differences, fan, forward_radius, search, value_at, visible
 from fewdim.methods.conjugate_steps import (
     AGREED,
+    EACH,
     FRESH_ERROR,
     ConjugateSketchState,
     Course,
@@ -50,7 +51,7 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
     memory        n       256             most vectors of S; 0 for none
     memory_limit          2**31           most bytes of S: fewer vectors where they are long
-    sketch        m       "auto"          "auto": max(least, 2 |S|) in whole rounds of w, at most d; or a number
+    sketch        m       "auto"          "auto": max(least, 3 |S|) in whole rounds of w, at most d; or a number
     least                 8               fewest directions of a sketch; a pool makes it twice its width
     width         w       1               evaluations at once, which a pool sets; above 1 the predictor is asked with
                                           the slopes of the memory, from 32 on the line search with the next sketch
@@ -105,7 +106,7 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=6 * self.memory + 2 * self.least + 3 * self.width + 14, vectors=self.memory + 7)
+        return Cost(fewest=2, most=8 * self.memory + 2 * self.least + 3 * self.width + 14, vectors=self.memory + 7)
 
     def fit(self, width: int) -> ConjugateSketch:
         """The same method with sketches that keep `width` workers busy."""
@@ -181,7 +182,7 @@ class ConjugateSketch:
         scales = s.scales
         assert scales is not None
         d, delta, trace = x.size, scales.resolution.at(s.f_x), scales.trace
-        m = max(self.least, 2 * len(s.memory)) if self.sketch == "auto" else self.sketch
+        m = max(self.least, EACH * len(s.memory)) if self.sketch == "auto" else self.sketch
         m = min(d, m if self.sketch != "auto" else -(-m // self.width) * self.width)  # whole rounds of a pool
         law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
         law = "axes" if m == d else law

@@ -14,6 +14,7 @@ from fewdim.lines import insisted, insisted_value, value_at
 from fewdim.scales import Measured, Scales
 
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
+EACH = 3  # directions of a sketch for each member of the memory
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
 CLEAR = 20  # times the error of a forward slope: below, differences are central
@@ -78,7 +79,7 @@ class Predictor(NamedTuple):
 def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
     """The predictor, one value after another."""
     p, slope = sketch.p, sketch.slope
-    m = max(8, 2 * len(s.memory))
+    m = max(8, EACH * len(s.memory))
     known = not math.isnan(s.t)
     t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
     if not known and s.scales is not None:  # without curvature, no farther than x is large

@@ -39,7 +39,7 @@ WHY = {
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
     "bounds": "it keeps to bounds by projection",
-    "as dear": "a sketched step had come to cost as much as a gradient",
+    "as dear": "a sketch had come to take as many values as a gradient",
     "stuck": "the engine before it found no lower value",
     "noise": "the noise had come to hide the decreases",
     "doubt": "from the start again by short steps, since the minimum found may not be the nearest",
