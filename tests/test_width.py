@@ -267,9 +267,9 @@ def test_a_wide_line_search_saves_rounds(decay: float) -> None:
 
 
 def test_a_step_is_two_queries_where_it_comes_out_as_foreseen() -> None:
-    """32 workers on a quadratic: the value where a step ends comes with the sketch there, but for a second pass or two.
+    """32 workers on a quadratic: the value where a step ends comes with the sketch there, in most steps.
 
-    The step after that needs a sketch of its own.
+    A step with a second pass over the memory takes four, and the one after it a sketch of its own.
     """
     problem = quadratic(power_law(300, 1.5), rotate=3)
     session: Session[Any] = Session(ConjugateSketch(noise=0).fit(32), problem.x0, rng=0)
@@ -281,12 +281,12 @@ def test_a_step_is_two_queries_where_it_comes_out_as_foreseen() -> None:
             session.tell(point.id, problem.fun(point.x))
     steady = [queries[k] for k in range(10, 30)]
     foreseen = [sizes for sizes in steady if len(sizes) == 2]
-    assert len(foreseen) >= 16
+    assert len(foreseen) > 10
     assert all(sizes[1] % 32 == 0 for sizes in foreseen)
 
 
 def bent(x: Vector) -> float:
-    """Smooth, and no quadratic: curvature grows a hundredfold on the way from (3, ..., 3) to the minimum and back."""
+    """Smooth, and no quadratic: along the first axes curvature grows many times on the way to the minimum."""
     return float(np.sum(np.sqrt(1 + (np.arange(1, x.size + 1) ** -0.5 * x) ** 2)) + 0.1 * (x.sum() / x.size) ** 4)
 
 
@@ -294,13 +294,18 @@ def bent(x: Vector) -> float:
 def test_wide_steps_go_down_where_nothing_can_be_foreseen(fun: Callable[[Vector], float]) -> None:
     """A value that is not as foreseen costs a sketch, never a rise."""
     session: Session[Any] = Session(ConjugateSketch(noise=0).fit(32), 3 * np.ones(200), rng=0)
-    levels = [fun(3 * np.ones(200))]
+    levels, k, made = [fun(3 * np.ones(200))], 0, 0
     while session.nfev < 6000 and (points := session.ask()):
         for point in points:
             session.tell(point.id, fun(point.x))
         if not math.isnan(session.state.f_x):
             levels.append(session.state.f_x)
             assert fun(session.state.x) == session.state.f_x
+        if session.state.k > max(1, k) and session.state.sketch is not None:  # the last query: made at x
+            assert np.array_equal(points[0].x, session.state.x)
+            made += 1
+        k = session.state.k
+    assert made > 10
     assert (np.diff(levels) <= 0).all()
     assert levels[-1] < 0.5 * levels[0] + 0.5 * fun(np.zeros(200))
 

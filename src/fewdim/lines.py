@@ -241,9 +241,9 @@ def fan(x: Vector, f_x: float, e: Vector, count: int) -> Steps[Move]:
 
     The minimiser of the parabola there is left to the caller to look at.
     """
-    close, far = count // 2, (count - count // 2) // 2
-    near_1 = np.linspace(0.5, 1.5, max(3, close | 1))
-    lengths = np.concatenate([np.geomspace(0.05, 0.5, far, False), near_1, np.geomspace(20, 1.5, far, False)[::-1]])
+    close, far = max(3, count // 2 - 1 | 1), count // 4
+    shorter, longer = np.geomspace(0.05, 0.5, far, False), np.geomspace(20, 1.5, max(1, count - close - far), False)
+    lengths = np.concatenate([shorter, np.linspace(0.5, 1.5, close), longer[::-1]])
     values = yield from insisted(Query(x, tuple(Along(float(a), e) for a in lengths)))
     values = np.where(np.isnan(values), math.inf, values)
     i = int(np.argmin(values))

@@ -285,14 +285,18 @@ def test_tough_starts(name: str) -> None:
     assert result.fun <= below, result.message
 
 
-def test_a_sketch_that_comes_back_looks_at_where_it_is() -> None:
+@pytest.mark.parametrize(("spectrum", "why"), [(np.ones(100), "even"), (power_law(40, 2), "as dear")])
+def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
-    problem = quadratic(np.ones(100))
+    problem = quadratic(spectrum, rotate=3)
     session: Session[Any] = Session(Auto(), problem.x0, rng=0)
+    remembered = 0
     while reasons(session)[-1] != "stuck":
         for point in session.ask():
             session.tell(point.id, problem.fun(point.x))
-    assert reasons(session) == ["start", "even", "stuck"]
+        remembered = max(remembered, len(session.state.sketch.memory))
+    assert reasons(session) == ["start", why, "stuck"]
+    assert (remembered > 0) == (why == "as dear")
     assert session.state.sketch.sketch is None
     assert session.state.sketch.memory == ()
     assert session.state.sketch.f_x == session.state.newton.f_x

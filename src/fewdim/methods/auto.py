@@ -46,7 +46,8 @@ class Auto:
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
-    worker, after 2d values above.  Otherwise it takes over when a sketch has come to take as many values as a gradient.
+    worker, after 2d values above.  Otherwise it takes over when a sketch has come to take as many values as a gradient,
+    three for each vector remembered: never above three times `memory`.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
     2d values), up to d = 20 from the start; the other engines work on variables without bounds.

@@ -17,6 +17,7 @@ from fewdim.methods.conjugate_steps import (
     FRESH_ERROR,
     ConjugateSketchState,
     Course,
+    Predictor,
     Sketch,
     alone,
     conjugated,
@@ -61,10 +62,11 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
-    in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1: the next sketch is made
-    where the step should end, together with the value there, and if f has another value than foreseen, 32 lengths are
-    looked at in one query more and the sketch is made anew.  |S| + 7 vectors beyond x at the most crowded moment of a
-    step, the point handed to the function among them, and m more while directions are orthogonal.
+    in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1, while differences are
+    forward: the next sketch is made where the step should end, together with the value there, and if that is not as
+    foreseen, 32 lengths are looked at in one query more and the sketch is made anew.  |S| + 7 vectors beyond x at the
+    most crowded moment of a step, the point handed to the function among them, and m more while directions are
+    orthogonal.
 
     **Guarantee.** On a convex quadratic with exact differences:
     *conjugacy*: if S A S' = I and Sg = 0 then S A e = 0, and after an exact search S+ g+ = 0, so x+ minimises f over
@@ -106,7 +108,7 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=8 * self.memory + 2 * self.least + 3 * self.width + 14, vectors=self.memory + 7)
+        return Cost(fewest=2, most=14 * self.memory + 4 * self.least + 5 * self.width + 44, vectors=self.memory + 7)
 
     def fit(self, width: int) -> ConjugateSketch:
         """The same method with sketches that keep `width` workers busy."""
@@ -127,9 +129,9 @@ class ConjugateSketch:
         assert scales is not None
         if sketch is None:
             _, sketch = yield from self._sketch(s, s.x, s.f_x)
-            if sketch is not None and sketch.slope < 0 and math.isnan(s.rank) and sketch.rank >= 0:
+            if sketch is not None and math.isnan(s.rank) and sketch.rank >= 0:
                 return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
-        if sketch is None or not sketch.slope < 0:
+        if sketch is None:
             return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
         rms = math.sqrt(-sketch.slope)
         s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
@@ -138,37 +140,43 @@ class ConjugateSketch:
             return failed(s, seen.t)
         t_plain = -sketch.slope / seen.curvature
         course = yield from conjugated(s, sketch, seen)
-        move, after = yield from self._searched(s, course, seen.f_t)
-        t, agreed = course.t, abs((move.a if math.isnan(move.better) else move.better) - 1) <= AGREED
+        move, after = yield from self._searched(s, course, seen)
+        t, length = course.t, move.a if math.isnan(move.better) else move.better
+        agreed = course.curvature > 0 and abs(length - 1) <= AGREED
         if s.memory and not s.f_x - move.f_a >= GUARD * 0.5 * -sketch.slope * t_plain:
             s = evolve(s, memory=(), sizes=(), error=FRESH_ERROR)
             f_plain = yield from value_at(s.x, t_plain, sketch.p)
             if f_plain < move.f_a:
                 plain = np.multiply(sketch.p, sketch.p.dtype.type(t_plain))
-                move, after, t = Move(plain, 1.0, f_plain, seen.curvature * t_plain**2), None, t_plain
+                move, t = Move(plain, 1.0, f_plain, seen.curvature * t_plain**2), t_plain
+                after, agreed = None, False
         if not move.f_a < s.f_x:
             return failed(s, t, expected=-sketch.slope * t_plain)
         ratio = t * math.sqrt(seen.curvature / move.curvature) if move.curvature > 0 else 1.0
-        s = evolve(s, error=s.error * max(ratio, 1.05), agreed=agreed and course.curvature > 0)
-        drifted = s.error > LARGE_ERROR or not 0.3 < move.a < 1.8 or move.curvature <= 0 or math.isnan(course.curvature)
-        due = drifted and bool(s.memory) and after is None
+        s = evolve(s, error=s.error * max(ratio, 1.05), agreed=agreed)
+        drifted = s.error > LARGE_ERROR or move.curvature <= 0 or math.isnan(course.curvature)
+        due = bool(s.memory) and after is None and (drifted or not 0.3 < move.a * course.t / seen.t < 1.8)
         if not math.isnan(move.better):
             x = perturb(s.x, move.better, move.e)
-            f_x, after = yield from (alone(x) if due or not s.forward else self._sketch(s, x, math.nan))
+            ahead = agreed and s.forward and not due
+            f_x, after = yield from (self._sketch(s, x, math.nan) if ahead else alone(x))
             if f_x < move.f_a:
                 move = move._replace(a=move.better, f_a=f_x)
+            else:
+                after = None
         x = perturb(s.x, move.a, move.e)
         s = evolve(s, x=x, f_x=move.f_a, decrease=s.f_x - move.f_a, fails=0, t=move.a * t, sketch=after)
         return (yield from self._remembered(s, move, due))
 
-    def _searched(self, s: ConjugateSketchState, course: Course, f_t: float) -> Steps[tuple[Move, Sketch | None]]:
+    def _searched(self, s: ConjugateSketchState, course: Course, seen: Predictor) -> Steps[tuple[Move, Sketch | None]]:
         """The move along the course and, if that went as foreseen with many workers, the sketch made where it ends."""
         if self.width < FAN:
-            f_e = (yield from value_at(s.x, 1.0, course.e)) if s.memory else f_t
+            f_e = (yield from value_at(s.x, 1.0, course.e)) if s.memory else seen.f_t
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), None
             return (yield from search(s.x, s.f_x, course.e, f_e, course.slope)), None
-        if s.agreed and s.forward and s.error * course.shrunk < LARGE_ERROR:
+        sure = s.error * course.shrunk < LARGE_ERROR and 0.3 < course.t / seen.t < 1.8
+        if sure and s.agreed and s.forward:
             f_e, after = yield from self._sketch(s, s.x + course.e, math.nan)
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), after
@@ -182,19 +190,19 @@ class ConjugateSketch:
         scales = s.scales
         assert scales is not None
         d, delta, trace = x.size, scales.resolution.at(s.f_x), scales.trace
+        known, fitting = not math.isnan(f_x), self.sketch == "auto"
         m = max(self.least, EACH * len(s.memory)) if self.sketch == "auto" else self.sketch
-        m = min(d, m if self.sketch != "auto" else -(-m // self.width) * self.width)  # whole rounds of a pool
+        m = min(d, -(-m // self.width) * self.width if fitting else m)  # whole rounds of a pool
         law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
-        known = not math.isnan(f_x)
-        first = math.isnan(s.rank) and self.sketch == "auto" and m < d and known
+        first = math.isnan(s.rank) and fitting and m < d and known
         central = first or (known and not s.forward)
         if central and not math.isnan(s.decrease):
             radius = max(0.5 * math.sqrt(2 * s.decrease / trace), radius)
         elif first:  # as far as it takes to see curvature, along signs, for which u'Au varies off the diagonal only
             radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs"
-        radius, count = scales.reach.clip(radius), m if known or m == d else m - 1
+        radius, count = scales.reach.clip(radius), m - 1 if fitting and m < d and not known else m
         found = yield from differences(
             x, law, (*s.key, s.k, 1), count, radius, central=central, f_x=f_x, correction=trace
         )
@@ -204,8 +212,11 @@ class ConjugateSketch:
         if central and float(found.curvatures.sum()) > 0:
             trace = 0.5 * trace + 0.5 * float(found.curvatures.mean())
         rank = effective_rank(found.curvatures) if first else s.rank
+        slope = -float(found.slopes @ found.slopes) / n
+        if not slope < 0:
+            return found.f_x, None
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
-        return found.f_x, Sketch(p, -float(found.slopes @ found.slopes) / n, trace, rank)
+        return found.f_x, Sketch(p, slope, trace, rank)
 
     def _remembered(self, s: ConjugateSketchState, move: Move, due: bool) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""

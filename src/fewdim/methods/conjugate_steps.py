@@ -149,7 +149,8 @@ class Course(NamedTuple):
 
     def agrees(self, f_x: float, f_e: float) -> bool:
         """Whether f(x + e) is what a quadratic would have there."""
-        return abs(2 * (f_e - f_x - self.slope) - self.curvature) <= AGREED * self.curvature
+        bend = 2 * (f_e - f_x - self.slope)
+        return self.curvature > 0 and abs(bend - self.curvature) <= AGREED * self.curvature
 
 
 def conjugated(s: ConjugateSketchState, sketch: Sketch, seen: Predictor) -> Steps[Course]:
