@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import fewdim
 
 BUDGET = 8_000  # about the price of one finite-difference gradient
-RIDGE = 1e-4  # with 1e-3, which adds 7.85 to the trace, L-BFGS-B needs 11 times our evaluations, not 14 times
+RIDGE = 1e-4  # with 1e-3, which adds 7.85 to the trace, L-BFGS-B needs 11 times our evaluations, not 16 times
 Array = NDArray[Any]
 
 

@@ -200,7 +200,7 @@ def test_64_simulated_workers_are_used_by_sketches_of_the_default(spread: float)
 
     That is 0.85 of them up to a spread of 0.1.  With more it takes more directions, whoever drives.
     """
-    executor, _ = sketched(spread, 8, 4000)
+    executor, _ = sketched(spread, 8, 8000)
     used, best = executor.used_by_queries(128), scheduled(128, spread)
     print(f"spread {spread}: utilisation {used:.3f} while sketches are out; 128 evaluations can reach {best:.3f}")
     assert used >= best - 0.02
