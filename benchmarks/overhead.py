@@ -135,7 +135,7 @@ def sketched(fun: Callable[[Any], float], maxfev: int) -> None:
 
 
 def default_ratio() -> float:
-    """The default's own time per evaluation over 10,000, after which about 80 vectors are remembered."""
+    """The default's own time per evaluation over 10,000, after which about 70 vectors are remembered."""
     x, out = np.ones(LARGE), np.empty(LARGE)
     sketched(harmonic, 300)
     seconds = own_seconds(lambda fun: sketched(fun, 10_000), harmonic) / 10_000
