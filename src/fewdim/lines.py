@@ -241,7 +241,7 @@ def fan(x: Vector, f_x: float, e: Vector, count: int) -> Steps[Move]:
 
     The minimiser of the parabola there is left to the caller to look at.
     """
-    close, far = max(3, count // 2 - 1 | 1), count // 4
+    close, far = max(3, (count // 2 - 1) | 1), count // 4
     shorter, longer = np.geomspace(0.05, 0.5, far, False), np.geomspace(20, 1.5, max(1, count - close - far), False)
     lengths = np.concatenate([shorter, np.linspace(0.5, 1.5, close), longer[::-1]])
     values = yield from insisted(Query(x, tuple(Along(float(a), e) for a in lengths)))

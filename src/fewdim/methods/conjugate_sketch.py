@@ -154,8 +154,8 @@ class ConjugateSketch:
             return failed(s, t, expected=-sketch.slope * t_plain)
         ratio = t * math.sqrt(seen.curvature / move.curvature) if move.curvature > 0 else 1.0
         s = evolve(s, error=s.error * max(ratio, 1.05), agreed=agreed)
-        drifted = s.error > LARGE_ERROR or move.curvature <= 0 or math.isnan(course.curvature)
-        due = bool(s.memory) and after is None and (drifted or not 0.3 < move.a * course.t / seen.t < 1.8)
+        drifted = _drifted(s.error, move.a * course.t / seen.t) or move.curvature <= 0 or math.isnan(course.curvature)
+        due = drifted and bool(s.memory) and after is None
         if not math.isnan(move.better):
             x = perturb(s.x, move.better, move.e)
             ahead = agreed and s.forward and not due
@@ -175,8 +175,7 @@ class ConjugateSketch:
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), None
             return (yield from search(s.x, s.f_x, course.e, f_e, course.slope)), None
-        sure = s.error * course.shrunk < LARGE_ERROR and 0.3 < course.t / seen.t < 1.8
-        if sure and s.agreed and s.forward:
+        if s.agreed and s.forward and not _drifted(s.error * course.shrunk, course.t / seen.t):
             f_e, after = yield from self._sketch(s, s.x + course.e, math.nan)
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), after
@@ -241,3 +240,8 @@ class ConjugateSketch:
             i = int(np.argmax(sizes[: max(1, len(sizes) - KEPT)]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
         return evolve(s, memory=tuple(memory), sizes=tuple(sizes))
+
+
+def _drifted(error: float, growth: float) -> bool:
+    """Whether a step so much longer than its predictor leaves the memory too far from conjugate."""
+    return error > LARGE_ERROR or not 0.3 < growth < 1.8
