@@ -25,7 +25,7 @@ def test_the_regression_finds_a_quadratic_that_its_points_determine() -> None:
     H = H + H.T
     points = np.vstack([np.zeros(6), rng.standard_normal((40, 6))])
     values = points @ g + 0.5 * np.sum((points @ H) * points, axis=1)
-    model = Regression(points, values, 0, radius=10.0)
+    model = Regression(points, 0, radius=10.0).least(values)
     assert np.abs(model.hessian - H).max() < 1e-3 * np.abs(H).max()
     assert np.abs(model.gradient - g).max() < 1e-3 * np.abs(g).max()
 
@@ -37,7 +37,7 @@ def test_the_regression_explains_fewer_values_by_the_smallest_hessian() -> None:
     H = H + H.T
     points = np.vstack([np.zeros(8), rng.standard_normal((17, 8))])
     values = 0.5 * np.sum((points @ H) * points, axis=1)
-    model = Regression(points, values, 0, radius=10.0)
+    model = Regression(points, 0, radius=10.0).least(values)
     explained = points @ model.gradient + 0.5 * np.sum((points @ model.hessian) * points, axis=1)
     assert np.abs(explained - values).max() < 1e-2 * np.abs(values).max()
 
@@ -53,7 +53,7 @@ def test_the_influence_of_values_reproduces_quadratics() -> None:
     H = rng.standard_normal((4, 4))
     points = np.vstack([np.zeros(4), rng.standard_normal((30, 4))])
     values = 0.5 * np.sum((points @ H) * points, axis=1) + points[:, 0]
-    model = Regression(points, values, 0, radius=10.0)
+    model = Regression(points, 0, radius=10.0)
     s = rng.standard_normal(4)
     expected = 0.5 * s @ H @ s + s[0]
     assert abs(float(model.influence(s) @ values) - expected) < 1e-3 * np.abs(values).max()

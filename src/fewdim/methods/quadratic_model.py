@@ -12,7 +12,7 @@ from fewdim.core import Cost, Query, Steps, evolve, value
 from fewdim.directions import Along, Key, Vector, axis, perturb, sphere
 from fewdim.gradients import Floats
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of
-from fewdim.methods.regression import Regression
+from fewdim.methods.regression import Quadratic, Regression
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.scales import Measured, Scales, noise_here, smooth_along, start_value
 
@@ -22,6 +22,7 @@ FLOOR = 8  # noise levels: values that differ by less than this say nothing abou
 SPREAD = 2.0  # radii: points farther off make a model that fails worth mending
 LONGEST = 1e100  # radius
 MANY = 200  # points
+KEEP = 0.8  # of what is known of the errors of either fit, at each value
 FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
 BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
 NEAREST = 1e-14  # of the scale of x: the least radius there is
@@ -41,6 +42,8 @@ class QuadraticModelState(Measured):
     bends: tuple[float, ...] = ()  # curvatures along the axes looked at so far, before there is a model
     radius: float = math.nan  # of the ball in which the model is trusted
     least: float = math.nan  # what the radius does not go below as long as there is something to gain
+    hessian: Floats | None = None  # of the fit that changes it least
+    misses: tuple[float, float] = (0.0, 0.0)  # how wrong the two fits have been of late: smallest, least changed
     first: tuple[Vector, float] | None = None  # where it started, and the value there
     fails: int = 0  # 1 once values differ by no more than their noise
 
@@ -161,19 +164,20 @@ class QuadraticModel:
     def _modelled(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """A step to where the model is lowest; one that mends the model where that promises or brings little."""
         while True:
-            model = _model(s)
-            step, promised = model.minimiser(s.radius)
+            model, fits = _model(s)
+            s = evolve(s, hessian=fits[1].hessian if np.isfinite(fits[1].hessian).all() else None)
+            step, promised = fits[s.misses[1] <= s.misses[0]].minimiser(s.radius)
             length = float(np.linalg.norm(step))
             poor = length < 0.5 * s.least
             if poor:
                 s = evolve(s, radius=_radius(max(0.1 * s.radius, s.least), s.least))
             else:
-                s, gained = yield from self._tried(s, model, step)
+                s, gained = yield from self._tried(s, model, fits, step)
                 if gained > 0 and gained >= POOR * promised:
                     grown = 2 * length if gained >= GOOD * promised else length
                     return evolve(s, radius=_radius(max(0.5 * s.radius, grown), s.least))
                 s = evolve(s, radius=_radius(0.5 * min(s.radius, length), s.least))
-                model = _model(s)
+                model, _ = _model(s)
             far = int(np.argmax(model.distances))
             if model.distances[far] > SPREAD * s.radius:
                 radius = max(min(0.1 * float(model.distances[far]), 0.5 * s.radius), s.least)
@@ -195,7 +199,7 @@ class QuadraticModel:
         return level <= FLOOR * s.scales.resolution.at(s.f_x) or s.least < NEAREST * scale_of(s.x)
 
     def _tried(
-        self, s: QuadraticModelState, model: Regression, step: Floats
+        self, s: QuadraticModelState, model: Regression, fits: tuple[Quadratic, Quadratic], step: Floats
     ) -> Steps[tuple[QuadraticModelState, float]]:
         """The state with the value at x + step, and how much lower that is."""
         there = perturb(s.x, 1.0, step.astype(s.x.dtype))
@@ -204,6 +208,7 @@ class QuadraticModel:
         query = Query(there, (None, *beside))
         values = (yield from insisted(query, tries=2)).tolist()
         f_x, influence = s.f_x, np.abs(model.influence(step))
+        s = evolve(s, misses=_misses(s.misses, [fit.at(step) - (values[0] - f_x) for fit in fits]))
         for j, f in enumerate(values):
             if not math.isnan(f):
                 s = self._put(s, query.point(j), f, influence)
@@ -212,7 +217,7 @@ class QuadraticModel:
 
     def _put(self, s: QuadraticModelState, point: Vector, f: float, influence: Floats) -> QuadraticModelState:
         """The point in the place of one that its value makes up for, and that is far off."""
-        if len(s.points) >= max(min(4 * s.x.size, MANY), 2 * s.x.size + 2):
+        if len(s.points) >= max(min(3 * s.x.size, MANY), 2 * s.x.size + 2):
             centre = point if f < s.f_x else s.x
             gone = np.sqrt(np.sum((np.array(s.points) - centre) ** 2, axis=1)) / max(s.least, 0.1 * s.radius)
             weight = influence * np.maximum(1.0, gone) ** 3
@@ -240,10 +245,21 @@ def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:
     return bend if math.isfinite(bend) else 0.0
 
 
-def _model(s: QuadraticModelState) -> Regression:
-    points = np.array(s.points, dtype=np.float64)
+def _model(s: QuadraticModelState) -> tuple[Regression, tuple[Quadratic, Quadratic]]:
+    """What the points tell, the fit with the smallest Hessian, and the one that changes the last Hessian least."""
+    points, values = np.array(s.points, dtype=np.float64), np.array(s.values)
     with np.errstate(all="ignore"):
-        return Regression(points, np.array(s.values), int(np.argmin(s.values)), max(s.radius, s.least))
+        model = Regression(points, int(np.argmin(values)), max(s.radius, s.least))
+        smallest = model.least(values)
+        return model, (smallest, smallest if s.hessian is None else model.change(values, s.hessian))
+
+
+def _misses(misses: tuple[float, float], errors: list[float]) -> tuple[float, float]:
+    """The errors of either fit of late, with their shares in the latest."""
+    a, b = abs(errors[0]), abs(errors[1])
+    if not 0 < a + b < math.inf:
+        return misses
+    return KEEP * misses[0] + a / (a + b), KEEP * misses[1] + b / (a + b)
 
 
 def _radius(radius: float, least: float) -> float:

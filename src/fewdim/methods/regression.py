@@ -1,13 +1,15 @@
-"""A quadratic that explains values at scattered points, and its minimiser in a ball.
+"""Quadratics that explain values at scattered points, and their minimisers in a ball.
 
-    m(y) = c + g'y + h |y|^2 / 2 + y'Dy / 2,      y = x - (the best point)
+    m(y) = c + g'y + h |y|^2 / 2 + y'(D_0 + D)y / 2,      y = x - (the best point)
 
 There are more coefficients than values, so D is the smallest that explains them: of all m, the one that minimises
 
     |D|_F^2 / 2 + sum_j (f_j - m(y_j))^2 / (2 w_j),      w_j = GIVE (1 + (|y_j| / r)^6 / 10),   |y| <= 1
 
-in units in which the farthest point is at distance 1.  c, g and h are free; w_j leaves room for the third derivative,
-which a quadratic lacks: points beyond the radius r count little.  The solution is D = sum_j l_j y_j y_j', where
+in units in which the farthest point is at distance 1.  c and g are free; w_j leaves room for the third derivative,
+which a quadratic lacks: points beyond the radius r count little.  There are two of them: the smallest Hessian, where
+D_0 = 0 and h is free, and the smallest change of a Hessian D_0 known from before, where h = 0.  The solution is
+D = sum_j l_j y_j y_j', where f is less what D_0 explains and
 
     [ A + W   P ] [ l ]   [ f ]        A_ij = (y_i'y_j)^2 / 2
     [ P'      0 ] [ c ] = [ 0 ]        P_j  = (1, y_j, |y_j|^2 / 2)
@@ -16,8 +18,10 @@ which a quadratic lacks: points beyond the radius r count little.  The solution 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from fewdim.gradients import Floats
@@ -27,37 +31,66 @@ BEYOND = 0.1  # what a point at the radius adds to that
 FAINT = 1e12  # the most that a far point is discounted
 
 
-class Regression:
-    """The fit to values at points given as rows, of which `best` is the centre and `radius` how far it is trusted."""
+class Quadratic(NamedTuple):
+    """The change of a quadratic from its centre: g's + s'Hs/2."""
 
-    def __init__(self, points: Floats, values: Floats, best: int, radius: float) -> None:
-        offsets = points - points[best]
-        self.distances = np.sqrt(np.sum(offsets**2, axis=1))
+    gradient: Floats
+    hessian: Floats
+
+    def at(self, s: Floats) -> float:
+        """How much higher it is at the centre + s."""
+        with np.errstate(all="ignore"):
+            return float(self.gradient @ s + 0.5 * s @ self.hessian @ s)
+
+    def minimiser(self, radius: float) -> tuple[Floats, float]:
+        """The lowest point within a radius, and how far below the centre it is."""
+        s = ball_minimiser(self.gradient, self.hessian, radius)
+        return s, -self.at(s)
+
+
+class Regression:
+    """The fits to values at points given as rows, of which `best` is the centre and `radius` how far it is trusted."""
+
+    def __init__(self, points: Floats, best: int, radius: float) -> None:
+        self.best, self.offsets = best, points - points[best]
+        self.distances = np.sqrt(np.sum(self.offsets**2, axis=1))
         self.scale = float(self.distances.max()) or 1.0
-        self.y = offsets / self.scale
+        self.y = self.offsets / self.scale
         n, d = points.shape
         discount = np.minimum(1 + BEYOND * (self.distances / radius) ** 6, FAINT)
         A = 0.5 * (self.y @ self.y.T) ** 2
         A[np.diag_indices(n)] += GIVE * discount
         self.P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
-        self.A_inverse = np.linalg.inv(A)
-        self.reduced = self.A_inverse @ self.P
+        self.factor = cho_factor(A, check_finite=False)
+        self.reduced = cho_solve(self.factor, self.P, check_finite=False)
         S = self.P.T @ self.reduced
         S[np.diag_indices(d + 2)] += 1e-12 * float(np.trace(S))  # too few points, or in a plane, leave a slope open
         self.S_inverse = np.linalg.inv(S)
+
+    def least(self, values: Floats) -> Quadratic:
+        """The fit with the smallest Hessian."""
         size = float(np.abs(values).max()) or 1.0
-        g, H = self._quadratic(*self._solved(values / size - values[best] / size))
-        self.gradient, self.hessian = g * size, H * size
+        fit = self._quadratic(*self._solved(values / size - values[self.best] / size))
+        return Quadratic(fit.gradient * size, fit.hessian * size)
 
-    def _solved(self, f: Floats, end: Floats | None = None) -> tuple[Floats, Floats]:
-        """L and c for a right-hand side f, and `end` below it."""
+    def change(self, values: Floats, hessian: Floats) -> Quadratic:
+        """The fit with the smallest change of a Hessian."""
+        size = float(np.abs(values).max()) or 1.0
+        known = 0.5 * np.sum((self.offsets @ (hessian / size)) * self.offsets, axis=1)
+        fit = self._quadratic(*self._solved(values / size - values[self.best] / size - known, free=False))
+        return Quadratic(fit.gradient * size, fit.hessian * size + hessian)
+
+    def _solved(self, f: Floats, end: Floats | None = None, free: bool = True) -> tuple[Floats, Floats]:
+        """L and c for a right-hand side f, and `end` below it; h = 0 unless it is free."""
         c = self.S_inverse @ (self.reduced.T @ f - (0.0 if end is None else end))
-        return self.A_inverse @ f - self.reduced @ c, c
+        if not free:
+            c -= self.S_inverse[:, -1] * (c[-1] / self.S_inverse[-1, -1])
+        return cho_solve(self.factor, f, check_finite=False) - self.reduced @ c, c
 
-    def _quadratic(self, weights: Floats, c: Floats) -> tuple[Floats, Floats]:
+    def _quadratic(self, weights: Floats, c: Floats) -> Quadratic:
         hessian = (self.y.T * weights) @ self.y
         hessian[np.diag_indices(len(hessian))] += c[-1]
-        return c[1:-1] / self.scale, hessian / self.scale**2
+        return Quadratic(c[1:-1] / self.scale, hessian / self.scale**2)
 
     def influence(self, s: Floats) -> Floats:
         """How much each value counts at the centre + s: the Lagrange polynomials there, were it an interpolation."""
@@ -69,15 +102,9 @@ class Regression:
         """The step within a radius where the value at point i counts most, so that a value there replaces it best."""
         unit = np.zeros(len(self.y))
         unit[i] = 1.0
-        g, H = self._quadratic(*self._solved(unit))
-        steps = [ball_minimiser(sign * g, sign * H, radius) for sign in (1.0, -1.0)]
-        return max(steps, key=lambda s: abs(float(g @ s + 0.5 * s @ H @ s)))
-
-    def minimiser(self, radius: float) -> tuple[Floats, float]:
-        """The lowest point of the quadratic within a radius, and how far below the centre it is."""
-        s = ball_minimiser(self.gradient, self.hessian, radius)
-        with np.errstate(all="ignore"):
-            return s, -float(self.gradient @ s + 0.5 * s @ self.hessian @ s)
+        fit = self._quadratic(*self._solved(unit))
+        steps = [ball_minimiser(sign * fit.gradient, sign * fit.hessian, radius) for sign in (1.0, -1.0)]
+        return max(steps, key=lambda s: abs(fit.at(s)))
 
 
 def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
