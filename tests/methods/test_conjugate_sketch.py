@@ -140,6 +140,22 @@ def test_the_memory_is_shared_and_bounded() -> None:
     assert max(len(s.memory) for s in small) == 6
 
 
+def test_noise_far_below_the_slopes_costs_little() -> None:
+    """Forward differences do as long as slopes stand out: to 1e-2 at most 1.2 times the values of an exact f."""
+    problem = quadratic(power_law(150, 1), rotate=3)
+    goal = 1e-2 * problem.fun(problem.x0)
+
+    def needed(level: float) -> int:
+        rng, method = np.random.default_rng(0), ConjugateSketch(noise=level)
+        session: Session[Any] = Session(method, problem.x0, rng=0)
+        while problem.fun(session.state.x) > goal:
+            for point in session.ask():
+                session.tell(point.id, problem.fun(point.x) + level * rng.standard_normal())
+        return session.nfev
+
+    assert needed(1e-7 * problem.fun(problem.x0)) < 1.2 * needed(0.0)
+
+
 @pytest.mark.parametrize(("decay", "limit"), [(1, 0.6), (2, 0.15), (3, 0.3)])
 def test_fewer_evaluations_than_random_pursuit(decay: float, limit: float) -> None:
     """To a gap of 1e-2 at d = 1000, medians of 3."""

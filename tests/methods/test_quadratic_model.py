@@ -47,6 +47,49 @@ def test_the_regression_explains_fewer_values_by_the_smallest_hessian() -> None:
     assert off(model.hessian) < off(H)
 
 
+def test_the_regression_changes_a_hessian_no_more_than_the_values_ask_for() -> None:
+    """The true one is kept, though the points do not determine it, and what is known of a wrong one mends it."""
+    rng = np.random.default_rng(1)
+    H, g = rng.standard_normal((8, 8)), rng.standard_normal(8)
+    H = H + H.T
+    points = np.vstack([np.zeros(8), rng.standard_normal((17, 8))])
+    values = points @ g + 0.5 * np.sum((points @ H) * points, axis=1)
+    regression = Regression(points, 0, radius=10.0)
+    kept = regression.change(values, H)
+    assert np.allclose(kept.hessian, H, atol=1e-9)
+    assert np.allclose(kept.gradient, g, atol=1e-6)
+    wrong = H + 0.1 * np.eye(8)
+    mended = regression.change(values, wrong)
+    explained = points @ mended.gradient + 0.5 * np.sum((points @ mended.hessian) * points, axis=1)
+    assert np.abs(explained - values).max() < 1e-2 * np.abs(values).max()
+    assert np.linalg.norm(mended.hessian - H) < np.linalg.norm(wrong - H)
+    assert np.linalg.norm(mended.hessian - H) < np.linalg.norm(regression.least(values).hessian - H)
+
+
+def lasting(x: Any) -> float:
+    """Its curvature is dense, and the same everywhere."""
+    return quadratic(power_law(30, 0.5), rotate=3).fun(x)
+
+
+def steep(x: Any) -> float:
+    """Its curvature falls by orders of magnitude on the way, and is along the axes."""
+    return float(np.sum(np.cosh(3 * x) - 1))
+
+
+@pytest.mark.parametrize(("fun", "start", "changed"), [(lasting, 2.0, True), (steep, 2.0, False)])
+def test_it_goes_by_the_fit_that_is_wrong_less(fun: Any, start: float, changed: bool) -> None:
+    """The least change of a Hessian where that is dense and lasts, the smallest where it is old news."""
+    session: Session[Any] = Session(QuadraticModel(noise=0), np.linspace(0.5, 1, 30) * start, rng=0)
+    votes = []
+    while session.lowest > 1e-3 * fun(np.linspace(0.5, 1, 30) * start):
+        for point in session.ask():
+            session.tell(point.id, fun(point.x))
+        if session.state.hessian is not None:
+            smallest, least_changed = session.state.misses
+            votes.append(least_changed <= smallest)
+    assert (np.mean(votes) > 0.5) == changed, votes
+
+
 def test_the_influence_of_values_reproduces_quadratics() -> None:
     """Where points determine the quadratic, values weighted by their influence give the value anywhere."""
     rng = np.random.default_rng(2)

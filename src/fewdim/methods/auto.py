@@ -23,9 +23,11 @@ from fewdim.methods.settings import check_count, check_noise
 from fewdim.methods.story import AutoState, Change, taken_over, told
 from fewdim.scales import noise_here
 
-SUNK = 10  # noise levels: a decrease below this says little
+SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
-MODEL = 100  # dimensions: up to this many noisy values are fitted by a model
+SMALL = 50  # dimensions: up to this many, looks along each axis come first
+MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy ones, and of exact ones at first
+OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
 LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
@@ -39,21 +41,22 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Up to d = 20 it opens like `QuadraticModel`, with two values along each axis, and if values turn out to be exact
-    goes on with `QuasiNewton`.  Those looks are long: where the minimum found may not be the nearest (an axis bends
-    downwards, it lies far off, or f rises on the way) it descends from the start once more by short steps, and keeps
-    the lower.
+    Up to d = 50 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
+    steps more; then `QuasiNewton` goes on.  Those looks are long: where the minimum found may not be the nearest (an
+    axis bends downwards, it lies far off, or f rises on the way) it descends from the start once more by short steps,
+    and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
-    worker, after 2d values above.  Otherwise it takes over when a sketch has come to take as many values as a gradient,
-    three for each vector remembered: never above three times `memory`.
+    worker, after 2d values above.  Up to d = 100 that happens through the same opening, and so it does where curvature
+    is negative.  Otherwise it takes over when a sketch has come to take as many values as a gradient, three for each
+    vector remembered: never above three times `memory`.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
     2d values), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
-    to the noise, or elsewhere two decreases in a row are below 10 noise levels, `RandomGradient` with central
+    to the noise, or elsewhere two decreases in a row are below 3 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
     `RandomGradient`, each time the values have doubled.  Where values are exact and both engines give up,
     `RandomPursuit` looks whether a direction still goes down, and ends the run if none of 100 does.  `explain(state)`,
@@ -110,7 +113,7 @@ class Auto:
         if self.box and (x.size <= FRUGAL or (x.size <= FEW * self.width and self.box.touched(x))):
             newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
             return AutoState("newton", key, newton=newton, story=story)
-        if x.size <= FRUGAL:
+        if x.size <= SMALL and not self.box:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
         sketch = self._sketch.start(self.box.free(self.box.inside(x)) if self.box else x, (*key, 0))  # off the bounds
@@ -139,7 +142,7 @@ class Auto:
             inner, s = s.found, evolve(s, newton=s.found)
         rank = inner.rank if s.engine == "sketch" else s.x.size
         if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
-            return self._noisy(s)
+            return self._fitted(s, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
             return self._in_noise(s)
@@ -153,22 +156,25 @@ class Auto:
             return (yield from self._stuck(s))
         return self._chosen(s, inner) if s.engine == "sketch" else s
 
-    def _noisy(self, s: AutoState) -> AutoState:
+    def _fitted(self, s: AutoState, why: str) -> AutoState:
         """The model in charge, with the points that it had, from where the run has come to."""
         if isinstance(s.last, QuadraticModelState):
             model = s.last.joined([s.x], [s.inner.f_x])
         else:
             model = evolve(self._model.start(s.x, (*s.key, 5)), f_x=s.inner.f_x)
         model = evolve(model, scales=s.inner.scales)
-        return taken_over(evolve(s, last=model, noise=model.noise), "model", "noisy")
+        return taken_over(evolve(s, last=model, noise=model.noise), "model", why)
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
+        opened = s.nfev - s.story[-1].nfev >= OPENING * s.x.size or self._model.done(model)
+        if model.noise == 0 and not opened:
+            return s
         if model.noise == 0:
             bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
             newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
-            newton = evolve(newton, central=bends is None, sure=self.noise != "auto")
+            newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
             return taken_over(evolve(s, newton=newton), "newton", "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
@@ -177,6 +183,8 @@ class Auto:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n = s.x.size, len(sketch.memory)
         if d <= FEW * self.width or s.nfev >= 2 * d:
+            if s.newton is None and d <= MODEL and not self.box and (sketch.rank == 0 or sketch.rank >= EVEN * d):
+                return self._fitted(s, "even" if sketch.rank else "bent")
             if s.newton is None and sketch.rank >= EVEN * d:
                 return self._switched(s, "even")
             if self.box and "bounds" not in (change.why for change in s.story) and self.box.touched(s.x):

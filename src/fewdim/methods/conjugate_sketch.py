@@ -158,7 +158,7 @@ class ConjugateSketch:
         due = drifted and bool(s.memory) and after is None
         if not math.isnan(move.better):
             x = perturb(s.x, move.better, move.e)
-            ahead = agreed and s.forward and not due
+            ahead = agreed and s.clear and not due
             f_x, after = yield from (self._sketch(s, x, math.nan) if ahead else alone(x))
             if f_x < move.f_a:
                 move = move._replace(a=move.better, f_a=f_x)
@@ -175,7 +175,7 @@ class ConjugateSketch:
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), None
             return (yield from search(s.x, s.f_x, course.e, f_e, course.slope)), None
-        if s.agreed and s.forward and not _drifted(s.error * course.shrunk, course.t / seen.t):
+        if s.agreed and s.clear and not _drifted(s.error * course.shrunk, course.t / seen.t):
             f_e, after = yield from self._sketch(s, s.x + course.e, math.nan)
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), after
@@ -196,7 +196,7 @@ class ConjugateSketch:
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
         first = math.isnan(s.rank) and fitting and m < d and known
-        central = first or (known and not s.forward)
+        central = first or (known and not s.clear)
         if central and not math.isnan(s.decrease):
             radius = max(0.5 * math.sqrt(2 * s.decrease / trace), radius)
         elif first:  # as far as it takes to see curvature, along signs, for which u'Au varies off the diagonal only

@@ -17,7 +17,7 @@ FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 EACH = 3  # directions of a sketch for each member of the memory
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
-CLEAR = 20  # times the error of a forward slope: below, differences are central
+CLEAR = 4  # times the error of a forward slope: below, differences are central
 
 
 class Sketch(NamedTuple):
@@ -51,15 +51,10 @@ class ConjugateSketchState(Measured):
 
     @property
     def clear(self) -> bool:
-        """Whether the last slopes stood out from the error of values."""
+        """Whether the last slopes stood out from the error of values: then forward differences will do."""
         if self.scales is None:
             return False
         return self.rms >= CLEAR * math.sqrt(self.scales.resolution.at(self.f_x) * self.scales.trace)
-
-    @property
-    def forward(self) -> bool:
-        """Whether a forward difference will do."""
-        return self.scales is not None and self.scales.resolution.noise == 0 and self.clear
 
 
 def alone(x: Vector) -> Steps[tuple[float, Sketch | None]]:

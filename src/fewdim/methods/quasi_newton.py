@@ -18,8 +18,9 @@ from fewdim.scales import Measured, Scales, curvature, measure, noise_here, star
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
-CLEAR = 900  # squared slopes above this many squared errors are clear enough for forward differences
+CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
 LATEST = 5  # pairs by which the diagonal is judged
+TINY = 1e-300  # a square below has lost its digits
 STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
 
 
@@ -172,8 +173,8 @@ def remembered(s: Q, g: Floats, memory: int) -> Q:
     if s.moved is None or s.gradient is None or s.diagonal is None:
         return s
     y = g - s.gradient
-    least = 1e-8 * math.sqrt(float(np.sum(s.moved**2 * s.diagonal)) * float(np.sum(y * y / s.diagonal)))
-    if not float(s.moved @ y) > least:
+    length, change = float(np.sum(s.moved**2 * s.diagonal)), float(np.sum(y * y / s.diagonal))
+    if not float(s.moved @ y) > max(1e-8 * math.sqrt(length * change), TINY) or change < TINY:
         return s
     return evolve(s, steps=(*s.steps, s.moved)[-memory:], changes=(*s.changes, y)[-memory:], moved=None)
 

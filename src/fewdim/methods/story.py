@@ -34,10 +34,11 @@ NAMES = {
 }
 WHY = {
     "small": "in few dimensions a look along each axis is cheap",
-    "exact": "values are exact, and in few dimensions a full gradient is cheap",
+    "exact": "values are exact, and after the first looks a full gradient is cheap",
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
+    "bent": "curvature is negative in some directions, where long looks tell more than slopes",
     "bounds": "it keeps to bounds by projection",
     "as dear": "a sketch had come to take as many values as a gradient",
     "stuck": "the engine before it found no lower value",
