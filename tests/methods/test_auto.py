@@ -29,7 +29,7 @@ def test_few_directions_are_sketched() -> None:
 
 
 def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
-    """2d + 1 values, 2 to see that there is no noise, some of the model up to 2.5 d: quasi-Newton knows the diagonal."""
+    """2d + 1 values, 2 to see that there is no noise, the model up to 2.5 d: quasi-Newton knows the diagonal."""
     problem = quadratic(power_law(20, 1), rotate=3)
     seen, session = engines(problem.fun, problem.x0, 300)
     assert seen == ["model", "newton"]
@@ -39,11 +39,9 @@ def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
 
 
 @pytest.mark.parametrize("decay", [0, 2])
-@pytest.mark.parametrize(
-    ("d", "values", "expected"), [(80, 300, ["sketch", "model"]), (150, 340, ["sketch", "newton"])]
-)
+@pytest.mark.parametrize(("d", "values", "engine"), [(80, 300, "model"), (150, 340, "newton")])
 def test_even_curvature_and_curvature_along_the_axes_get_looks_along_all_axes(
-    d: int, values: int, expected: list[str], decay: float
+    d: int, values: int, engine: str, decay: float
 ) -> None:
     """A sketch has nothing to find in the one, and the diagonal tells all about the other."""
     problem = quadratic(power_law(d, decay))
