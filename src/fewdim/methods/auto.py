@@ -25,10 +25,11 @@ from fewdim.scales import noise_here
 
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
-SMALL = 50  # dimensions: up to this many, looks along each axis come first
+SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy ones, and of exact ones at first
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
-FEW = 200  # dimensions, for each worker, in which a full gradient may come first; in more, after 2d values
+FEW = 1000  # dimensions, for each worker, in which a full gradient may come soon
+SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
@@ -41,19 +42,19 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Up to d = 50 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
+    Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on.  Those looks are long: where the minimum found may not be the nearest (an
     axis bends downwards, it lies far off, or f rises on the way) it descends from the start once more by short steps,
     and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
-    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, at once up to d = 200 for each
-    worker, after 2d values above.  Up to d = 100 that happens through the same opening, and so it does where curvature
-    is negative.  Otherwise it takes over when a sketch has come to take as many values as a gradient, three for each
-    vector remembered: never above three times `memory`.
+    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, after d/4 values up to d = 1000
+    for each worker, after 2d values above.  Up to d = 100 that happens through the same opening, and so it does where
+    curvature is negative.  Otherwise it takes over when a sketch has come to take as many values as a gradient, three
+    for each vector remembered: never above three times `memory`.
 
-    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (above d = 200 a worker after
-    2d values), up to d = 20 from the start; the other engines work on variables without bounds.
+    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (after d/4 or 2d values, as
+    above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels, `RandomGradient` with central
@@ -182,7 +183,7 @@ class Auto:
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> AutoState:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n = s.x.size, len(sketch.memory)
-        if d <= FEW * self.width or s.nfev >= 2 * d:
+        if s.nfev >= (SOON if d <= FEW * self.width else LATE) * d:
             if s.newton is None and d <= MODEL and not self.box and (sketch.rank == 0 or sketch.rank >= EVEN * d):
                 return self._fitted(s, "even" if sketch.rank else "bent")
             if s.newton is None and sketch.rank >= EVEN * d:
