@@ -67,7 +67,9 @@ class QuadraticModel:
     .. math:: x^+ = \arg\min_{|x - x_k| \le r} m_k(x), \qquad
               m_k = \arg\min_m \tfrac12 |D|_F^2 + \sum_j \frac{(f_j - m(x_j))^2}{2 w_j}
 
-    where D is the Hessian of m less a multiple of the identity.  It starts with two values along each axis, each pair
+    where D is the Hessian of m less a multiple of the identity, or less the last Hessian: there are two fits, the
+    smallest Hessian and the least changed one, and it goes by the one that has been less wrong of late about the values
+    asked for.  The one forgets and the other remembers what the points have lost; which is right depends on f.  It starts with two values along each axis, each pair
     from the best point so far, as far apart as x is large; then every step asks for one value, which takes the place of
     the point whose value counts most there and which is far off.  Differences are taken over long distances, and each
     value serves many steps: that is what noise calls for.
@@ -80,7 +82,7 @@ class QuadraticModel:
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     ============  ======  ==============  ================================================================
 
-    **Cost.** 2d + 1 values, then 1 or 2 a step.  It keeps n = 4d points, but at most 200 and at least 2d + 2: n + 1
+    **Cost.** 2d + 1 values, then 1 or 2 a step.  It keeps n = 3d points, but at most 200 and at least 2d + 2: n + d + 1
     vectors beyond x, three matrices of up to n by n during a step, and some n^3 multiplications, which is for d up to
     100 or so.
 
@@ -98,7 +100,7 @@ class QuadraticModel:
     References
     ----------
     Powell. The NEWUOA software for unconstrained optimization without derivatives. 2006 (two radii, when a point is
-    replaced).
+    replaced, the least change of the Hessian).
     Conn, Scheinberg, Vicente. Introduction to derivative-free optimization. SIAM, 2009 (models of least Frobenius norm,
     and regression).
     """
@@ -115,7 +117,7 @@ class QuadraticModel:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=1, most=80 + self.width, vectors=MANY + 3, axes=5)
+        return Cost(fewest=1, most=80 + self.width, vectors=2 * MANY + 3, axes=5)
 
     def fit(self, width: int) -> QuadraticModel:
         """The same method with as many values at once."""
