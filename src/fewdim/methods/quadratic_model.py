@@ -69,10 +69,11 @@ class QuadraticModel:
 
     where D is the Hessian of m less a multiple of the identity, or less the last Hessian: there are two fits, the
     smallest Hessian and the least changed one, and it goes by the one that has been less wrong of late about the values
-    asked for.  The one forgets and the other remembers what the points have lost; which is right depends on f.  It starts with two values along each axis, each pair
-    from the best point so far, as far apart as x is large; then every step asks for one value, which takes the place of
-    the point whose value counts most there and which is far off.  Differences are taken over long distances, and each
-    value serves many steps: that is what noise calls for.
+    asked for.  The one forgets and the other remembers what the points have lost; which is right depends on f.
+
+    It starts with two values along each axis, each pair from the best point so far, as far apart as x is large; then
+    every step asks for one value, which takes the place of the point whose value counts most there and which is far
+    off.  Differences are taken over long distances, and each value serves many steps: that is what noise calls for.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
