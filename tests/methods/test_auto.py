@@ -38,8 +38,8 @@ def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
     assert np.allclose(session.state.newton.diagonal, np.diag(hessian))
 
 
-@pytest.mark.parametrize("decay", [0, 2])
-@pytest.mark.parametrize(("d", "values", "engine"), [(80, 300, "model"), (150, 340, "newton")])
+@pytest.mark.parametrize("decay", [0, 1])
+@pytest.mark.parametrize(("d", "values", "engine"), [(80, 300, "model"), (150, 400, "newton")])
 def test_even_curvature_and_curvature_along_the_axes_get_looks_along_all_axes(
     d: int, values: int, engine: str, decay: float
 ) -> None:
@@ -49,6 +49,16 @@ def test_even_curvature_and_curvature_along_the_axes_get_looks_along_all_axes(
     assert seen[:2] == ["sketch", engine]
     assert reasons(session)[1] == "even"
     assert problem.fun(session.best.x) < 1e-6 * problem.fun(problem.x0)
+
+
+def test_where_few_axes_matter_full_gradients_wait() -> None:
+    """Off the diagonal there is nothing, but a sketch finds the few axes long before a gradient would be there."""
+    problem = quadratic(power_law(600, 2))
+    seen, session = engines(problem.fun, problem.x0, 2 * 600 - 50)
+    assert seen == ["sketch"]
+    assert session.state.breadth < 12
+    assert session.lowest < 1e-2 * problem.fun(problem.x0)
+    assert engines(problem.fun, problem.x0, 2 * 600 + 300)[0] == ["sketch", "newton"]
 
 
 def test_negative_curvature_gets_long_looks() -> None:
@@ -297,7 +307,7 @@ def test_tough_starts(name: str) -> None:
     assert result.fun <= below, result.message
 
 
-@pytest.mark.parametrize(("spectrum", "why"), [(np.ones(120), "even"), (power_law(60, 2), "as dear")])
+@pytest.mark.parametrize(("spectrum", "why"), [(np.ones(150), "even"), (power_law(60, 2), "as dear")])
 def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
     problem = quadratic(spectrum, rotate=3)
@@ -308,7 +318,7 @@ def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, why: str) 
             session.tell(point.id, problem.fun(point.x))
         remembered = max(remembered, len(session.state.sketch.memory))
     assert reasons(session) == ["start", why, "stuck"]
-    assert (remembered > 0) == (why == "as dear")
+    assert remembered > 0
     assert session.state.sketch.sketch is None
     assert session.state.sketch.memory == ()
     assert session.state.sketch.f_x == session.state.newton.f_x

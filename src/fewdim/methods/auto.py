@@ -11,7 +11,7 @@ import numpy as np
 from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
-from fewdim.lines import ROUND_OFF
+from fewdim.lines import ROUND_OFF, differences, visible
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
 from fewdim.methods.projected import ProjectedNewton
@@ -21,7 +21,7 @@ from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.methods.story import AutoState, Change, taken_over, told
-from fewdim.scales import noise_here
+from fewdim.scales import effective_rank, noise_here
 
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
@@ -30,6 +30,7 @@ MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW = 1000  # dimensions, for each worker, in which a full gradient may come soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
+LOOKS = 12  # directions that tell how many matter
 LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
@@ -48,10 +49,11 @@ class Auto:
     and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
-    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over, after d/4 values up to d = 1000
-    for each worker, after 2d values above.  Up to d = 100 that happens through the same opening, and so it does where
-    curvature is negative.  Otherwise it takes over when a sketch has come to take as many values as a gradient, three
-    for each vector remembered: never above three times `memory`.
+    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over after 2d values; after d/4, up
+    to d = 1000 for each worker, if the rank with the diagonal, by a second look, is 12 or more: then it is not a few
+    axes that matter.  Up to d = 100 it does so through the same opening, and so where curvature is negative.  Otherwise
+    it takes over when a sketch has come to take as many values as a gradient, three for each vector remembered: never
+    above three times `memory`.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (after d/4 or 2d values, as
     above), up to d = 20 from the start; the other engines work on variables without bounds.
@@ -155,7 +157,7 @@ class Auto:
                 return s
         if done:
             return (yield from self._stuck(s))
-        return self._chosen(s, inner) if s.engine == "sketch" else s
+        return (yield from self._chosen(s, inner)) if s.engine == "sketch" else s
 
     def _fitted(self, s: AutoState, why: str) -> AutoState:
         """The model in charge, with the points that it had, from where the run has come to."""
@@ -180,19 +182,33 @@ class Auto:
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 
-    def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> AutoState:
+    def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n = s.x.size, len(sketch.memory)
-        if s.nfev >= (SOON if d <= FEW * self.width else LATE) * d:
-            if s.newton is None and d <= MODEL and not self.box and (sketch.rank == 0 or sketch.rank >= EVEN * d):
-                return self._fitted(s, "even" if sketch.rank else "bent")
-            if s.newton is None and sketch.rank >= EVEN * d:
-                return self._switched(s, "even")
-            if self.box and "bounds" not in (change.why for change in s.story) and self.box.touched(s.x):
-                return self._switched(s, "bounds")
+        soon, late = d <= FEW * self.width and s.nfev >= SOON * d, s.nfev >= LATE * d
+        even, bent = (s.newton is None and seen for seen in (sketch.rank >= EVEN * d, sketch.rank == 0))
+        if soon and (even or bent) and d <= MODEL and not self.box:
+            return self._fitted(s, "even" if even else "bent")
+        if soon and even and not late and math.isnan(s.breadth):
+            s = yield from self._broad(s, sketch)
+        if even and (late or (soon and s.breadth >= LOOKS)):
+            return self._switched(s, "even")
+        if (soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
+            return self._switched(s, "bounds")
         if n and max(self.least, EACH * n) >= d:
             return self._switched(s, "as dear")
         return s
+
+    def _broad(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
+        """How many directions matter, those along the axes included, which u'Au tells for Gaussian u."""
+        assert sketch.scales is not None
+        resolution, trace, reach = sketch.scales.resolution, sketch.scales.trace, sketch.scales.reach
+        radius = reach.clip(math.sqrt(visible(resolution, sketch.f_x) / trace))
+        looks = differences(
+            s.x, "gaussian", (*s.key, s.k, 7), LOOKS, radius, central=True, f_x=sketch.f_x, correction=trace
+        )
+        found, asked = yield from counted(looks)
+        return evolve(s, nfev=s.nfev + asked, breadth=effective_rank(found.curvatures))
 
     def _switched(self, s: AutoState, why: str) -> AutoState:
         """The other of the two engines in charge, with what is known of x and of the scales of f."""

@@ -67,6 +67,7 @@ class AutoState:
     last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
+    breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at
     sunk: int = 0  # decreases in a row that the noise hides
     found: QuasiNewtonState | ProjectedNewtonState | None = None  # at the first minimum
     story: tuple[Change, ...] = ()
