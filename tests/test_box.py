@@ -13,7 +13,7 @@ from scipy.optimize import minimize as reference
 from fewdim import METHODS, Auto, Journal, QuasiNewton, minimize
 from fewdim.box import Box
 from fewdim.methods import bounded
-from fewdim.problems import power_law, quadratic
+from fewdim.problems import power_law, quadratic, rotation
 from fewdim.testing import check_cost, check_delivery, check_purity, check_states
 
 RNG = np.random.default_rng(0)
@@ -327,3 +327,20 @@ def test_wrong_bounds_are_named(bounds: Any, message: str) -> None:
 def test_certificates_are_for_functions_without_bounds() -> None:
     with pytest.raises(ValueError, match=r"minimize\(certify=True\)"):
         minimize(bowl, np.zeros(20), bounds=[(-1, 1)] * 20, certify=True)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_noise_within_bounds_is_no_harder_than_without(seed: int) -> None:
+    """Curvatures are taken over distances at which most of them stand out: where one did, steps were far too short."""
+    turn, center = rotation(150, 1), np.full(150, 0.3)
+    weights = np.linspace(1, 3, 150)
+
+    def true(x: Any) -> float:
+        return float(np.sum(weights * (turn @ (x - center)) ** 2))
+
+    def final(bounds: Any) -> float:
+        dice = np.random.default_rng(seed)
+        found = minimize(lambda x: true(x) + 1e-3 * dice.normal(), 0 * center, bounds=bounds, maxfev=3000, rng=seed)
+        return true(found.x)
+
+    assert final([(-1, 1)] * 150) < 5 * final(None)

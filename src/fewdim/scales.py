@@ -78,11 +78,15 @@ def curvature(
 
 
 def effective_rank(curvatures: Values) -> float:
-    """(tr A)^2 / |A|_F^2 off the diagonal, 2 mean^2 / variance of u'Au for signs u; 0 where curvature is negative."""
-    mean, c = float(curvatures.mean()), curvatures
-    if not (c.size > 2 and mean > 0 and float(c.min()) > 0):
+    """(tr A)^2 / |A|_F^2, 2 mean^2 / variance of u'Au for Gaussian u; for signs u, off the diagonal.
+
+    0 where curvature is negative, or too little is known of it.
+    """
+    c = curvatures
+    if not (c.size > 2 and float(c.min()) > 0 and float(c.max()) < math.inf):
         return 0.0
-    return 2 / max(float(np.var(c / mean, ddof=1)), 1e-12)
+    c = c / float(c.max())
+    return 2 / max(float(np.var(c / c.mean(), ddof=1)), 1e-12)
 
 
 def difference_level(values: Values) -> tuple[float, bool]:

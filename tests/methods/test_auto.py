@@ -1,5 +1,6 @@
 """The default: which engine is in charge, and that it was the right one."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,21 @@ def test_even_curvature_and_curvature_along_the_axes_get_looks_along_all_axes(
     assert seen[:2] == ["sketch", engine]
     assert reasons(session)[1] == "even"
     assert problem.fun(session.best.x) < 1e-6 * problem.fun(problem.x0)
+
+
+def test_the_opening_looks_along_every_axis_whatever_fails() -> None:
+    """A missing value is asked for again: then looks along all axes take more than 2.5 values each."""
+    wall = minimize(lambda x: np.nan if x[:40].max() > 1.1 else float(np.sum((x - 0.95) ** 2)), np.ones(50), rng=0)
+    assert wall.fun < 1e-9
+    dice = np.random.default_rng(0)
+    flaky = minimize(lambda x: float(x @ x) if dice.random() > 0.3 else np.nan, np.ones(50), rng=0, f_target=1e-9)
+    assert flaky.reason == "target"
+
+
+def test_looks_that_all_fail_tell_nothing() -> None:
+    calls = itertools.count()
+    result = minimize(lambda x: np.nan if 60 < next(calls) < 140 else float(x @ x), np.ones(200), rng=0)
+    assert result.reason == "failures"
 
 
 def test_where_few_axes_matter_full_gradients_wait() -> None:

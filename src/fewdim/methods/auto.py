@@ -45,13 +45,14 @@ class Auto:
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on.  Those looks are long: where the minimum found may not be the nearest (an
-    axis bends downwards, it lies far off, or f rises on the way) it descends from the start once more by short steps,
-    and keeps the lower.
+    axis bends downwards, it lies far off, or f rises on the way) it descends once more, from where the looks began, by
+    short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over after 2d values; after d/4, up
     to d = 1000 for each worker, if the rank with the diagonal, by a second look, is 12 or more: then it is not a few
-    axes that matter.  Up to d = 100 it does so through the same opening, and so where curvature is negative.  Otherwise
+    axes that matter.  Up to d = 100 it does so at once through the same opening, and so where curvature is negative.
+    Otherwise
     it takes over when a sketch has come to take as many values as a gradient, three for each vector remembered: never
     above three times `memory`.
 
@@ -171,8 +172,8 @@ class Auto:
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
-        opened = s.nfev - s.story[-1].nfev >= OPENING * s.x.size or self._model.done(model)
-        if model.noise == 0 and not opened:
+        enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
+        if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
             bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
@@ -204,9 +205,7 @@ class Auto:
         assert sketch.scales is not None
         resolution, trace, reach = sketch.scales.resolution, sketch.scales.trace, sketch.scales.reach
         radius = reach.clip(math.sqrt(visible(resolution, sketch.f_x) / trace))
-        looks = differences(
-            s.x, "gaussian", (*s.key, s.k, 7), LOOKS, radius, central=True, f_x=sketch.f_x, correction=trace
-        )
+        looks = differences(s.x, "gaussian", (*s.key, s.k, 7), LOOKS, radius, central=True, f_x=sketch.f_x)
         found, asked = yield from counted(looks)
         return evolve(s, nfev=s.nfev + asked, breadth=effective_rank(found.curvatures))
 

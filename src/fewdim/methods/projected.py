@@ -99,14 +99,14 @@ def slopes(box: Box, at: Place, f_x: float, h: Floats, which: Mask, bends: Float
 
 
 def first_slopes(box: Box, at: Place, f_x: float, resolution: Resolution) -> Steps[Slopes]:
-    """Slopes and curvatures along every axis, as wide as it takes to see curvature; in noise wide at once."""
+    """Slopes and curvatures along every axis, as wide as it takes to see curvature, in noise along most axes."""
     size, share = scales_of(box, at.x), 0.1 if resolution.noise > 0 else 1e-4
     while True:
         h = np.minimum(share * size, box.width / 4)
         found = yield from slopes(box, at, f_x, h, np.ones(at.x.size, bool), None)
         with np.errstate(all="ignore"):
-            seen = np.abs(found.c) * h**2 >= 0.1 * visible(resolution, f_x)
-        if seen.any() or share >= 1:
+            bends = np.nan_to_num(np.abs(found.c) * h**2) / visible(resolution, f_x)
+        if share >= 1 or (float(np.median(bends)) >= 1 if resolution.noise > 0 else bool((bends >= 0.1).any())):
             return found
         share *= 30
 
