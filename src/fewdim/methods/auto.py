@@ -28,7 +28,7 @@ PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy ones, and of exact ones at first
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
-FEW = 1000  # dimensions, for each worker, in which a full gradient may come soon
+FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 LOOKS = 12  # directions that tell how many matter
 LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
@@ -49,15 +49,14 @@ class Auto:
     short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
-    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over after 2d values; after d/4, up
-    to d = 1000 for each worker, if the rank with the diagonal, by a second look, is 12 or more: then it is not a few
-    axes that matter.  Up to d = 100 it does so at once through the same opening, and so where curvature is negative.
-    Otherwise
-    it takes over when a sketch has come to take as many values as a gradient, three for each vector remembered: never
-    above three times `memory`.
+    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
+    d = 200 for each worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or
+    more: then it is not a few axes that matter; after 2d values otherwise.  Up to d = 100 it does so through the same
+    opening, and so where curvature is negative.  Elsewhere it takes over when a sketch has come to take as many values
+    as a gradient, three for each vector remembered: never above three times `memory`.
 
-    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (after d/4 or 2d values, as
-    above), up to d = 20 from the start; the other engines work on variables without bounds.
+    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (at once, after d/4 or after
+    2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels, `RandomGradient` with central
@@ -186,15 +185,16 @@ class Auto:
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n = s.x.size, len(sketch.memory)
-        soon, late = d <= FEW * self.width and s.nfev >= SOON * d, s.nfev >= LATE * d
+        once, late = d <= FEW * self.width, s.nfev >= LATE * d
+        soon = d <= SOME * self.width and s.nfev >= SOON * d
         even, bent = (s.newton is None and seen for seen in (sketch.rank >= EVEN * d, sketch.rank == 0))
-        if soon and (even or bent) and d <= MODEL and not self.box:
+        if once and (even or bent) and d <= MODEL and not self.box:
             return self._fitted(s, "even" if even else "bent")
-        if soon and even and not late and math.isnan(s.breadth):
+        if soon and even and not (once or late) and math.isnan(s.breadth):
             s = yield from self._broad(s, sketch)
-        if even and (late or (soon and s.breadth >= LOOKS)):
+        if even and (once or late or (soon and s.breadth >= LOOKS)):
             return self._switched(s, "even")
-        if (soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
+        if (once or soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
             return self._switched(s, "bounds")
         if n and max(self.least, EACH * n) >= d:
             return self._switched(s, "as dear")
