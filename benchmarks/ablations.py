@@ -63,7 +63,9 @@ class Early(fewdim.Auto):
     """Does not wait until a sketch takes as many values as a gradient."""
 
     def _chosen(self, s: Any, sketch: Any) -> Any:
-        return self._switched(s, "as dear") if s.nfev >= 4 * s.x.size else super()._chosen(s, sketch)
+        if s.nfev >= 4 * s.x.size:
+            return self._switched(s, "as dear")
+        return (yield from super()._chosen(s, sketch))
 
 
 def _no_pass(s: Any) -> Any:
@@ -97,6 +99,10 @@ VARIANTS: dict[str, Variant] = {
     "no second pass": Variant("second pass", names={f"{SKETCH}:second_pass": _no_pass}),
     "quasi-Newton after 4d values": Variant("trial", Early()),
     "no look at the rank": Variant("trial", names={f"{AUTO}:EVEN": math.inf}),
+    "gradients after 2d values": Variant("trial", names={f"{AUTO}:SOME": 0}),
+    "no opening": Variant("opening", names={f"{AUTO}:SMALL": 0, f"{AUTO}:MODEL": 0}),
+    "opening of 4d values": Variant("opening", names={f"{AUTO}:OPENING": 4}),
+    "opening up to d = 100": Variant("opening", names={f"{AUTO}:SMALL": 100}),
     "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
     "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),
     "quasi-Newton only": Variant("engine", fewdim.QuasiNewton()),
