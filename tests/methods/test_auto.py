@@ -61,6 +61,30 @@ def test_the_opening_looks_along_every_axis_whatever_fails() -> None:
     assert flaky.reason == "target"
 
 
+@pytest.mark.parametrize("d", [25, 60])
+@pytest.mark.parametrize("width", [1, 8])
+def test_looks_that_end_behind_a_wall_are_made_shorter(d: int, width: int) -> None:
+    """As far as x is large lies 0, where there is no value: a tenth of the way there is one."""
+    session: Session[Any] = Session(Auto().fit(width), np.ones(d), rng=0)
+    missing = 0
+    while session.lowest > 1e-6 and session.nfev < 3000:
+        for point in session.ask():
+            outside = float(point.x.min()) <= 0
+            missing += outside
+            session.tell(point.id, np.nan if outside else float(np.sum(2 * point.x + 0.5 / point.x - 2)))
+    assert session.lowest <= 1e-6
+    assert missing < 2 * d
+
+
+@pytest.mark.parametrize(
+    "fun", [lambda x: float(-(x[0] ** 3) + x[1:] @ x[1:]), lambda x: 1e200 * float((x - 1) @ (x - 1))]
+)
+@pytest.mark.parametrize("d", [31, 60])
+def test_values_as_large_as_numbers_go_are_no_error(fun: Any, d: int) -> None:
+    x0 = np.full(d, 0.5)
+    assert minimize(fun, x0, maxfev=2000, rng=0).fun < fun(x0)
+
+
 def test_looks_that_all_fail_tell_nothing() -> None:
     calls = itertools.count()
     result = minimize(lambda x: np.nan if 60 < next(calls) < 140 else float(x @ x), np.ones(200), rng=0)

@@ -267,7 +267,8 @@ class Auto:
         return taken_over(evolve(s, newton=newton), "newton", "doubt"), True
 
     def _gradient(self, state: AutoState) -> RandomGradient:
-        return RandomGradient(noise=state.noise, batch=max(1, self.width // 2))
+        noise: float | Literal["auto"] = state.noise if state.noise < math.inf else "auto"  # values that overflow
+        return RandomGradient(noise=noise, batch=max(1, self.width // 2))
 
     @property
     def _sketch(self) -> ConjugateSketch:

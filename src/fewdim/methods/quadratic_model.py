@@ -25,6 +25,7 @@ MANY = 200  # points
 KEEP = 0.8  # of what is known of the errors of either fit, at each value
 FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
 BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
+NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter where values are missing
 NEAREST = 1e-14  # of the scale of x: the least radius there is
 
 
@@ -161,6 +162,8 @@ class QuadraticModel:
         offsets = tuple(Along(side * s.radius, axis(i)) for i in range(s.x.size) for side in (1.0, -1.0))
         query = Query(s.x, offsets)
         values = yield query
+        if 4 * int(np.isnan(values).sum()) > values.size and (nearer := _nearer(s)):
+            return nearer
         bends = [_bend(s.f_x, s.radius, f, -s.radius, f_) for f, f_ in values.reshape(-1, 2).tolist()]
         return evolve(s, bends=tuple(bends)).joined([query.point(i) for i in range(len(query))], values.tolist())
 
@@ -238,8 +241,17 @@ def _axis(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     b = 2 * a if f_ahead < s.f_x else -a
     other = perturb(start, b, u)
     f_other = yield from insisted_value(other, tries=2)
+    if math.isnan(f_ahead + f_other) and (nearer := _nearer(s)):
+        return nearer.joined([ahead, other], [f_ahead, f_other])
     s = evolve(s, bends=(*s.bends, _bend(s.f_x, a, f_ahead, b, f_other)))
     return s.joined([ahead, other], [f_ahead, f_other])
+
+
+def _nearer(s: QuadraticModelState) -> QuadraticModelState | None:
+    """The state with looks a tenth as far, where values are missing as far off as they went; None if they are short."""
+    assert s.first is not None
+    short = s.radius < NEARER * scale_of(s.first[0])
+    return None if short else evolve(s, radius=0.1 * s.radius, least=0.1 * s.least)
 
 
 def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:

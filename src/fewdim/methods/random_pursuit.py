@@ -108,7 +108,7 @@ class RandomPursuit:
             return evolve(s, k=s.k + 1, radius=r / 2, fails=s.fails + 1)
         slope, c, t, f_t = line
         scales = scales._replace(trace=0.9 * scales.trace + 0.1 * max(abs(c), 1e-3 * scales.trace))
-        blur = (scales.resolution.noise / r) ** 2 / 2  # variance of the slope
+        blur = scales.resolution.noise / r * (scales.resolution.noise / r) / 2  # variance of the slope
         power = slope * slope if math.isnan(s.power) else 0.95 * s.power + 0.05 * (slope * slope)
         s = evolve(s, power=power)
         if c > 0 and abs(slope) < max(20 * r, reach.high) * c:  # its minimiser, unless that is out of all scale
