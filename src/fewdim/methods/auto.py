@@ -175,7 +175,9 @@ class Auto:
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
-            bends = fit_to_divide_by(np.array(model.bends)) if max(model.bends) > 0 else None
+            c = np.array(model.bends)
+            c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0  # where values are missing: a middling one
+            bends = fit_to_divide_by(c) if max(c) > 0 else None
             newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
             return taken_over(evolve(s, newton=newton), "newton", "exact")

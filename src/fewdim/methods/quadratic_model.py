@@ -241,8 +241,8 @@ def _axis(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     b = 2 * a if f_ahead < s.f_x else -a
     other = perturb(start, b, u)
     f_other = yield from insisted_value(other, tries=2)
-    if math.isnan(f_ahead + f_other) and (nearer := _nearer(s)):
-        return nearer.joined([ahead, other], [f_ahead, f_other])
+    if math.isnan(f_ahead + f_other) and s.bends and s.bends[-1] == 0 and (nearer := _nearer(s)):  # twice running
+        return evolve(nearer, bends=s.bends[:-1]).joined([ahead, other], [f_ahead, f_other])
     s = evolve(s, bends=(*s.bends, _bend(s.f_x, a, f_ahead, b, f_other)))
     return s.joined([ahead, other], [f_ahead, f_other])
 
