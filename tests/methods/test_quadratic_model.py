@@ -18,14 +18,19 @@ def noisy(problem: Any, level: float, seed: int) -> Any:
     return lambda x: problem.fun(x) + scale * rng.standard_normal()
 
 
+def scattered(d: int, n: int) -> tuple[Any, Any, Any, Any]:
+    """A quadratic's Hessian and its gradient at 0, with n points, 0 first, and the values there."""
+    rng = np.random.default_rng(d)
+    H, g = rng.standard_normal((d, d)), rng.standard_normal(d)
+    H = H + H.T
+    points = np.vstack([np.zeros(d), rng.standard_normal((n - 1, d))])
+    return H, g, points, points @ g + 0.5 * np.sum((points @ H) * points, axis=1)
+
+
 def test_the_regression_finds_a_quadratic_that_its_points_determine() -> None:
     """(d + 1)(d + 2)/2 = 28 points and d = 6: gradient and Hessian to the little that values are allowed to be off."""
-    rng = np.random.default_rng(0)
-    H, g = rng.standard_normal((6, 6)), rng.standard_normal(6)
-    H = H + H.T
-    points = np.vstack([np.zeros(6), rng.standard_normal((40, 6))])
-    values = points @ g + 0.5 * np.sum((points @ H) * points, axis=1)
-    model = Regression(points, 0, radius=10.0).least(values)
+    H, g, points, values = scattered(6, 41)
+    model = Regression(points, 0, radius=10.0).fit(values)
     assert np.abs(model.hessian - H).max() < 1e-3 * np.abs(H).max()
     assert np.abs(model.gradient - g).max() < 1e-3 * np.abs(g).max()
 
@@ -37,7 +42,7 @@ def test_the_regression_explains_fewer_values_by_the_smallest_hessian() -> None:
     H = H + H.T
     points = np.vstack([np.zeros(8), rng.standard_normal((17, 8))])
     values = 0.5 * np.sum((points @ H) * points, axis=1)
-    model = Regression(points, 0, radius=10.0).least(values)
+    model = Regression(points, 0, radius=10.0).fit(values)
     explained = points @ model.gradient + 0.5 * np.sum((points @ model.hessian) * points, axis=1)
     assert np.abs(explained - values).max() < 1e-2 * np.abs(values).max()
 
@@ -49,21 +54,17 @@ def test_the_regression_explains_fewer_values_by_the_smallest_hessian() -> None:
 
 def test_the_regression_changes_a_hessian_no_more_than_the_values_ask_for() -> None:
     """The true one is kept, though the points do not determine it, and what is known of a wrong one mends it."""
-    rng = np.random.default_rng(1)
-    H, g = rng.standard_normal((8, 8)), rng.standard_normal(8)
-    H = H + H.T
-    points = np.vstack([np.zeros(8), rng.standard_normal((17, 8))])
-    values = points @ g + 0.5 * np.sum((points @ H) * points, axis=1)
+    H, g, points, values = scattered(8, 18)
     regression = Regression(points, 0, radius=10.0)
-    kept = regression.change(values, H)
+    kept = regression.fit(values, H)
     assert np.allclose(kept.hessian, H, atol=1e-9)
     assert np.allclose(kept.gradient, g, atol=1e-6)
     wrong = H + 0.1 * np.eye(8)
-    mended = regression.change(values, wrong)
+    mended = regression.fit(values, wrong)
     explained = points @ mended.gradient + 0.5 * np.sum((points @ mended.hessian) * points, axis=1)
     assert np.abs(explained - values).max() < 1e-2 * np.abs(values).max()
     assert np.linalg.norm(mended.hessian - H) < np.linalg.norm(wrong - H)
-    assert np.linalg.norm(mended.hessian - H) < np.linalg.norm(regression.least(values).hessian - H)
+    assert np.linalg.norm(mended.hessian - H) < np.linalg.norm(regression.fit(values).hessian - H)
 
 
 def lasting(x: Any) -> float:

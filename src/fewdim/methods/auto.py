@@ -189,7 +189,7 @@ class Auto:
         d, n = s.x.size, len(sketch.memory)
         once, late = d <= FEW * self.width, s.nfev >= LATE * d
         soon = d <= SOME * self.width and s.nfev >= SOON * d
-        even, bent = (s.newton is None and seen for seen in (sketch.rank >= EVEN * d, sketch.rank == 0))
+        even, bent = s.newton is None and sketch.rank >= EVEN * d, s.newton is None and sketch.rank == 0
         if once and (even or bent) and d <= MODEL and not self.box:
             return self._fitted(s, "even" if even else "bent")
         if soon and even and not (once or late) and math.isnan(s.breadth):

@@ -184,7 +184,7 @@ class ConjugateSketch:
     def _sketch(self, s: ConjugateSketchState, x: Vector, f_x: float) -> Steps[tuple[float, Sketch | None]]:
         """The gradient at x along m directions, and f there, which is asked with them if it is nan.
 
-        Forward, or central once the slopes come near the round-off of values.
+        Forward, or central once the slopes come near the error of values.
         """
         scales = s.scales
         assert scales is not None

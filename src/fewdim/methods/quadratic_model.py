@@ -265,8 +265,8 @@ def _model(s: QuadraticModelState) -> tuple[Regression, tuple[Quadratic, Quadrat
     points, values = np.array(s.points, dtype=np.float64), np.array(s.values)
     with np.errstate(all="ignore"):
         model = Regression(points, int(np.argmin(values)), max(s.radius, s.least))
-        smallest = model.least(values)
-        return model, (smallest, smallest if s.hessian is None else model.change(values, s.hessian))
+        smallest = model.fit(values)
+        return model, (smallest, smallest if s.hessian is None else model.fit(values, s.hessian))
 
 
 def _misses(misses: tuple[float, float], errors: list[float]) -> tuple[float, float]:

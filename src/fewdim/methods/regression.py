@@ -67,18 +67,14 @@ class Regression:
         S[np.diag_indices(d + 2)] += 1e-12 * float(np.trace(S))  # too few points, or in a plane, leave a slope open
         self.S_inverse = np.linalg.inv(S)
 
-    def least(self, values: Floats) -> Quadratic:
-        """The fit with the smallest Hessian."""
+    def fit(self, values: Floats, hessian: Floats | None = None) -> Quadratic:
+        """The fit with the smallest Hessian, or with the smallest change of a given one."""
         size = float(np.abs(values).max()) or 1.0
-        fit = self._quadratic(*self._solved(values / size - values[self.best] / size))
-        return Quadratic(fit.gradient * size, fit.hessian * size)
-
-    def change(self, values: Floats, hessian: Floats) -> Quadratic:
-        """The fit with the smallest change of a Hessian."""
-        size = float(np.abs(values).max()) or 1.0
-        known = 0.5 * np.sum((self.offsets @ (hessian / size)) * self.offsets, axis=1)
-        fit = self._quadratic(*self._solved(values / size - values[self.best] / size - known, free=False))
-        return Quadratic(fit.gradient * size, fit.hessian * size + hessian)
+        f = values / size - values[self.best] / size
+        if hessian is not None:
+            f -= 0.5 * np.sum((self.offsets @ (hessian / size)) * self.offsets, axis=1)
+        fit = self._quadratic(*self._solved(f, free=hessian is None))
+        return Quadratic(fit.gradient * size, fit.hessian * size + (0.0 if hessian is None else hessian))
 
     def _solved(self, f: Floats, end: Floats | None = None, free: bool = True) -> tuple[Floats, Floats]:
         """L and c for a right-hand side f, and `end` below it; h = 0 unless it is free."""
