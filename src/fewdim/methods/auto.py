@@ -28,6 +28,7 @@ PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy ones, and of exact ones at first
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
+NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 LOOKS = 12  # directions that tell how many matter
@@ -172,6 +173,8 @@ class Auto:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
+        if enough and (s.story[-1].why == "bent" or (s.story[-1].why == "small" and min(model.bends) < 0)):
+            enough = float(np.median(model.values)) - model.f_x < NEAR * (s.first - model.f_x)
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
@@ -198,7 +201,7 @@ class Auto:
             return self._switched(s, "even")
         if (once or soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
             return self._switched(s, "bounds")
-        if n and max(self.least, EACH * n) >= d:
+        if n and max(self.least, EACH * n) >= d and not sketch.agreed:
             return self._switched(s, "as dear")
         return s
 

@@ -170,7 +170,8 @@ class QuadraticModel:
     def _modelled(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """A step to where the model is lowest; one that mends the model where that promises or brings little."""
         while True:
-            model, fits = _model(s)
+            model = _regression(s)
+            fits = _fits(s, model)
             s = evolve(s, hessian=fits[1].hessian if np.isfinite(fits[1].hessian).all() else None)
             step, promised = fits[s.misses[1] <= s.misses[0]].minimiser(s.radius)
             length = float(np.linalg.norm(step))
@@ -183,7 +184,7 @@ class QuadraticModel:
                     grown = 2 * length if gained >= GOOD * promised else length
                     return evolve(s, radius=_radius(max(0.5 * s.radius, grown), s.least))
                 s = evolve(s, radius=_radius(0.5 * min(s.radius, length), s.least))
-                model, _ = _model(s)
+                model = _regression(s)
             far = int(np.argmax(model.distances))
             if model.distances[far] > SPREAD * s.radius:
                 radius = max(min(0.1 * float(model.distances[far]), 0.5 * s.radius), s.least)
@@ -260,13 +261,18 @@ def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:
     return bend if math.isfinite(bend) else 0.0
 
 
-def _model(s: QuadraticModelState) -> tuple[Regression, tuple[Quadratic, Quadratic]]:
-    """What the points tell, the fit with the smallest Hessian, and the one that changes the last Hessian least."""
-    points, values = np.array(s.points, dtype=np.float64), np.array(s.values)
+def _regression(s: QuadraticModelState) -> Regression:
+    """What the points tell."""
     with np.errstate(all="ignore"):
-        model = Regression(points, int(np.argmin(values)), max(s.radius, s.least))
+        return Regression(np.array(s.points, dtype=np.float64), int(np.argmin(s.values)), max(s.radius, s.least))
+
+
+def _fits(s: QuadraticModelState, model: Regression) -> tuple[Quadratic, Quadratic]:
+    """The fit with the smallest Hessian, and the one that changes the last Hessian least."""
+    values = np.array(s.values)
+    with np.errstate(all="ignore"):
         smallest = model.fit(values)
-        return model, (smallest, smallest if s.hessian is None else model.fit(values, s.hessian))
+        return smallest, smallest if s.hessian is None else model.fit(values, s.hessian)
 
 
 def _misses(misses: tuple[float, float], errors: list[float]) -> tuple[float, float]:

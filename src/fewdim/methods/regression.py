@@ -21,7 +21,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.optimize import brentq
 
 from fewdim.gradients import Floats
@@ -29,6 +29,7 @@ from fewdim.gradients import Floats
 GIVE = 1e-6  # of the size of (y_i'y_j)^2: how closely values are followed
 BEYOND = 0.1  # what a point at the radius adds to that
 FAINT = 1e12  # the most that a far point is discounted
+CLOSE = 1e-3  # of a radius: steps that end so close beyond it are brought back to it
 
 
 class Quadratic(NamedTuple):
@@ -60,12 +61,13 @@ class Regression:
         discount = np.minimum(1 + BEYOND * (self.distances / radius) ** 6, FAINT)
         A = 0.5 * (self.y @ self.y.T) ** 2
         A[np.diag_indices(n)] += GIVE * discount
-        self.P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
-        self.factor = cho_factor(A, check_finite=False)
-        self.reduced = cho_solve(self.factor, self.P, check_finite=False)
-        S = self.P.T @ self.reduced
+        P = np.column_stack([np.ones(n), self.y, 0.5 * np.sum(self.y**2, axis=1)])
+        self.L = np.asfortranarray(cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0])
+        self.P = self._reduced(P)
+        S = self.P.T @ self.P
         S[np.diag_indices(d + 2)] += 1e-12 * float(np.trace(S))  # too few points, or in a plane, leave a slope open
-        self.S_inverse = np.linalg.inv(S)
+        self.S = cho_factor(S, check_finite=False)
+        self.last = cho_solve(self.S, np.eye(d + 2)[-1], check_finite=False)  # what h is traded for
 
     def fit(self, values: Floats, hessian: Floats | None = None) -> Quadratic:
         """The fit with the smallest Hessian, or with the smallest change of a given one."""
@@ -78,10 +80,15 @@ class Regression:
 
     def _solved(self, f: Floats, end: Floats | None = None, free: bool = True) -> tuple[Floats, Floats]:
         """L and c for a right-hand side f, and `end` below it; h = 0 unless it is free."""
-        c = self.S_inverse @ (self.reduced.T @ f - (0.0 if end is None else end))
+        z = self._reduced(f)
+        c = cho_solve(self.S, self.P.T @ z - (0.0 if end is None else end), check_finite=False)
         if not free:
-            c -= self.S_inverse[:, -1] * (c[-1] / self.S_inverse[-1, -1])
-        return cho_solve(self.factor, f, check_finite=False) - self.reduced @ c, c
+            c -= self.last * (c[-1] / self.last[-1])
+        return self._reduced(z - self.P @ c, trans=1), c
+
+    def _reduced(self, f: Floats, trans: int = 0) -> Floats:
+        """Where L L' = A + W: L^-1 f, or L'^-1 f."""
+        return np.asarray(solve_triangular(self.L, f, trans=trans, lower=True, check_finite=False))
 
     def _quadratic(self, weights: Floats, c: Floats) -> Quadratic:
         hessian = (self.y.T * weights) @ self.y
@@ -99,33 +106,62 @@ class Regression:
         unit = np.zeros(len(self.y))
         unit[i] = 1.0
         fit = self._quadratic(*self._solved(unit))
-        steps = [ball_minimiser(sign * fit.gradient, sign * fit.hessian, radius) for sign in (1.0, -1.0)]
-        return max(steps, key=lambda s: abs(fit.at(s)))
+        w, V = np.linalg.eigh(fit.hessian)
+        up, down = (_from_eigenvectors(sign * fit.gradient, sign * w, V, radius) for sign in (1.0, -1.0))
+        return max(up, down, key=lambda s: abs(fit.at(s)))
 
 
 def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
-    """The minimiser of g's + s'Hs/2 in |s| <= radius: s = -(H + mu)^-1 g with the least mu >= 0 that H + mu allows.
-
-    Where even that is short of the radius (the hard case) the lowest eigenvector makes up for it.
-    """
+    """The minimiser of g's + s'Hs/2 in |s| <= radius: s = -(H + mu)^-1 g with the least mu >= 0 that H + mu allows."""
     unit = max(float(np.abs(g).max()) / radius, float(np.abs(H).max()))
     if not 0 < unit < math.inf:  # nothing to see, or values as large as numbers go
         return np.zeros_like(g)
-    w, V = np.linalg.eigh(H / unit)
-    b = V.T @ (g / unit)
-    size = float(np.linalg.norm(b))
-    top = float(np.abs(w).max())
+    s = _from_factors(g / unit, H / unit, radius)
+    return _from_eigenvectors(g / unit, *np.linalg.eigh(H / unit), radius) if s is None else s
+
+
+def _from_factors(g: Floats, H: Floats, radius: float) -> Floats | None:
+    """The minimiser by Newton's method for 1/|s(mu)| = 1/radius from mu = 0 on, which never goes too far.
+
+    None where H is not positive definite.
+    """
+    mu, diagonal = 0.0, np.diag_indices(len(g))
+    for _ in range(50):
+        shifted = H.copy()
+        shifted[diagonal] += mu
+        try:
+            L, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        s = -cho_solve((L, True), g, check_finite=False)
+        size = float(np.linalg.norm(s))
+        if size <= (1 + CLOSE) * radius:
+            return np.asarray(s * min(1.0, radius / size) if size > 0 else s)
+        z = solve_triangular(L, s, lower=True, check_finite=False)
+        mu += (size / radius - 1) * size * size / float(z @ z)
+    return None
+
+
+def _from_eigenvectors(g: Floats, w: Floats, V: Floats, radius: float) -> Floats:
+    """The same for any Hessian, from its eigenvalues and eigenvectors.
+
+    Where even the least mu leaves a step short of the radius (the hard case) the lowest eigenvector makes up for it.
+    """
+    b, low = V.T @ g, int(np.argmin(w))
+    size, top = float(np.linalg.norm(b)), float(np.abs(w).max())
     tiny = 1e-12 * max(top, size / radius)
-    low = max(0.0, -float(w[0])) + tiny
+    least = max(0.0, -float(w[low])) + tiny
 
     def excess(mu: float) -> float:
         return math.log(max(float(np.linalg.norm(b / (w + mu))), 1e-300) / radius)
 
-    if w[0] > tiny and excess(0.0) <= 0:
+    if not tiny > 0:
+        return np.zeros_like(g)
+    if w[low] > tiny and excess(0.0) <= 0:
         return np.asarray(V @ (-b / w))
-    if excess(low) <= 0:
-        z = -b / (w + low)
-        z[0] += math.copysign(math.sqrt(max(radius**2 - float(z @ z), 0.0)), -b[0]) if w[0] < 0 else 0.0
+    if excess(least) <= 0:
+        z = -b / (w + least)
+        z[low] += math.copysign(math.sqrt(max(radius**2 - float(z @ z), 0.0)), -b[low]) if w[low] < 0 else 0.0
         return np.asarray(V @ z)
-    mu = brentq(excess, low, low + 2 * size / radius + tiny, rtol=1e-12, xtol=1e-300)
+    mu = brentq(excess, least, least + 2 * size / radius + tiny, rtol=1e-12, xtol=1e-300)
     return np.asarray(V @ (-b / (w + mu)))
