@@ -26,13 +26,13 @@ from fewdim.scales import effective_rank, noise_here
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
-MODEL = 100  # dimensions: up to this many a model is fitted to values: of noisy ones, and of exact ones at first
+MODEL = 150  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 LOOKS = 12  # directions that tell how many matter
-LOW = 0.1  # of d: with an effective rank below, a sketch goes further than a model even in noise
+LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-9  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
@@ -45,21 +45,23 @@ class Auto:
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
-    steps more; then `QuasiNewton` goes on.  Those looks are long: where the minimum found may not be the nearest (an
-    axis bends downwards, it lies far off, or f rises on the way) it descends once more, from where the looks began, by
-    short steps, and keeps the lower.
+    steps more; then `QuasiNewton` goes on.  Where an axis bends downwards the model goes on, until the values of its
+    points differ by less than 1e-6 of the decrease so far: a trust region makes use of negative curvature.  Those looks
+    are long: where the minimum found may not be the nearest (an axis bends downwards, it lies far off, or f rises on
+    the way) it descends once more, from where the looks began, by short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
     d = 200 for each worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or
-    more: then it is not a few axes that matter; after 2d values otherwise.  Up to d = 100 it does so through the same
-    opening, and so where curvature is negative.  Elsewhere it takes over when a sketch has come to take as many values
-    as a gradient, three for each vector remembered: never above three times `memory`.
+    more: then it is not a few axes that matter; after 2d values otherwise.  Up to d = 150 it does so through the same
+    opening, and so where the look finds negative curvature.  Elsewhere it takes over when a sketch has come to take as
+    many values as a gradient, three for each vector remembered, and a step is not as long as foreseen: never above
+    three times `memory`.
 
     With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (at once, after d/4 or after
     2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
-    Where values are noisy it is `QuadraticModel` up to d = 100, unless the rank is below d/10.  When that has come down
+    Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels, `RandomGradient` with central
     differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
     `RandomGradient`, each time the values have doubled.  Where values are exact and both engines give up,
@@ -173,7 +175,7 @@ class Auto:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
-        if enough and (s.story[-1].why == "bent" or (s.story[-1].why == "small" and min(model.bends) < 0)):
+        if enough and (s.story[-1].why == "bent" or min(model.bends) < 0):
             enough = float(np.median(model.values)) - model.f_x < NEAR * (s.first - model.f_x)
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
