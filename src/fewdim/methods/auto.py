@@ -175,7 +175,8 @@ class Auto:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
-        if enough and (s.story[-1].why == "bent" or min(model.bends) < 0):
+        bent = enough and (s.story[-1].why == "bent" or min(model.bends) < 0)
+        if bent:
             enough = float(np.median(model.values)) - model.f_x < NEAR * (s.first - model.f_x)
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
@@ -185,7 +186,7 @@ class Auto:
             bends = fit_to_divide_by(c) if max(c) > 0 else None
             newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
-            return taken_over(evolve(s, newton=newton), "newton", "exact")
+            return taken_over(evolve(s, newton=newton), "newton", "near" if bent else "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 

@@ -86,12 +86,12 @@ class QuadraticModel:
 
     **Cost.** 2d + 1 values, then 1 or 2 a step.  It keeps n = 3d points, but at most 200 and at least 2d + 2: n + d + 1
     vectors beyond x, three matrices of up to n by n during a step, and some n^3 multiplications, which is for d up to
-    100 or so.
+    150 or so.
 
     **Guarantee.** It is done when the values of its points differ by less than 8 noise levels.  The fit finds a
     quadratic that its points determine.  No rate is proved.
 
-    **Departures.** Not in the paper: the engine of `Auto` for noise in few dimensions.
+    **Departures.** Not in the paper: the engine of `Auto` for noise and for negative curvature in few dimensions.
 
     >>> import numpy as np
     >>> from fewdim import minimize

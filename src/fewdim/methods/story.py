@@ -35,6 +35,7 @@ NAMES = {
 WHY = {
     "small": "in few dimensions a look along each axis is cheap",
     "exact": "values are exact, and after the first looks a full gradient is cheap",
+    "near": "the values of the points of the model had come close to one another",
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
