@@ -30,11 +30,13 @@ def test_few_directions_are_sketched() -> None:
 
 
 def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
-    """2d + 1 values, 2 to see that there is no noise, the model up to 2.5 d: quasi-Newton knows the diagonal."""
+    """2d + 1 values, 2 to see that there is no noise, the model up to 2.5 d, and 2 on the way back: quasi-Newton knows
+    the diagonal.
+    """
     problem = quadratic(power_law(20, 1), rotate=3)
     seen, session = engines(problem.fun, problem.x0, 300)
     assert seen == ["model", "newton"]
-    assert session.state.story[1].nfev in (50, 51)
+    assert session.state.story[1].nfev in (52, 53)
     hessian = np.array([[problem.fun(a + b) - problem.fun(a) - problem.fun(b) for b in np.eye(20)] for a in np.eye(20)])
     assert np.allclose(session.state.newton.diagonal, np.diag(hessian))
 
@@ -193,6 +195,25 @@ def test_a_second_descent_where_the_minimum_may_not_be_the_nearest(fun: Any, x0:
     print(result.fun, result.nfev, result.message)
     assert "from the start again" in result.message
     assert result.fun < least
+
+
+def banded(x: Any) -> float:
+    """Broyden's, by More, Garbow and Hillstrom: the minimum nearest to (-1, ..., -1) is half-way to 0."""
+    others = [x[max(0, i - 5) : i + 2] for i in range(x.size)]
+    mixed = np.array([np.sum(y * (1 + y)) for y in others]) - x * (1 + x)
+    return float(np.sum((x * (2 + 5 * x**2) + 1 - mixed) ** 2))
+
+
+@pytest.mark.parametrize("d", [10, 40])
+def test_looks_that_went_too_far_are_gone_back_from(d: int) -> None:
+    """As far off as x is large lies 0, in the valley of another minimum: what is between is looked at in time."""
+    seen, session = engines(banded, -np.ones(d), 12 * d)
+    assert seen[-2:] == ["model", "newton"]
+    assert session.lowest < 1e-6 * banded(-np.ones(d))
+    model, newton = session.state.last, session.state.story[-1]
+    assert newton.nfev < 3.5 * d
+    start = model.first[0]
+    assert min(banded(start + t * (model.x - start)) for t in np.linspace(0.1, 0.9, 9)) < model.f_x
 
 
 def test_no_second_descent_without_a_doubt() -> None:

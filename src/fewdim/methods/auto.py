@@ -14,9 +14,10 @@ from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF, differences, visible
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
+from fewdim.methods.opening import curvatures_seen, doubtful, turned_back
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState, doubtful
-from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton, fit_to_divide_by
+from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
+from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
@@ -45,10 +46,10 @@ class Auto:
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
-    steps more; then `QuasiNewton` goes on.  Where an axis bends downwards the model goes on, until the values of its
-    points differ by less than 1e-6 of the decrease so far: a trust region makes use of negative curvature.  Those looks
-    are long: where the minimum found may not be the nearest (an axis bends downwards, it lies far off, or f rises on
-    the way) it descends once more, from where the looks began, by short steps, and keeps the lower.
+    steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
+    model goes on, until the values of its points differ by less than 1e-6 of the decrease so far.  The looks are long:
+    where the minimum found may not be the nearest (an axis bends downwards, it lies far off, or f rises on the way) it
+    descends once more, from where they began, by short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
@@ -136,7 +137,7 @@ class Auto:
         inner, asked = yield from counted(self._engine(state).step(state.inner))
         s = evolve(state, k=state.k + 1, nfev=state.nfev + asked)
         if s.engine == "model":
-            return self._modelled(evolve(s, last=inner), inner)
+            return (yield from self._modelled(evolve(s, last=inner), inner))
         if s.engine in ("gradient", "pursuit"):
             s = evolve(s, last=inner)
             return (yield from self._heard(s)) if s.engine == "gradient" else s
@@ -171,7 +172,7 @@ class Auto:
         model = evolve(model, scales=s.inner.scales)
         return taken_over(evolve(s, last=model, noise=model.noise), "model", why)
 
-    def _modelled(self, s: AutoState, model: QuadraticModelState) -> AutoState:
+    def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
@@ -181,10 +182,9 @@ class Auto:
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
-            c = np.array(model.bends)
-            c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0  # where values are missing: a middling one
-            bends = fit_to_divide_by(c) if max(c) > 0 else None
-            newton = evolve(self._newton.start(s.x, (*s.key, 3)), f_x=model.f_x, scales=model.scales, diagonal=bends)
+            (x, f_x), asked = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model)))
+            s, bends = evolve(s, nfev=s.nfev + asked), curvatures_seen(model)
+            newton = evolve(self._newton.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
             return taken_over(evolve(s, newton=newton), "newton", "near" if bent else "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it

@@ -23,8 +23,6 @@ SPREAD = 2.0  # radii: points farther off make a model that fails worth mending
 LONGEST = 1e100  # radius
 MANY = 200  # points
 KEEP = 0.8  # of what is known of the errors of either fit, at each value
-FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
-BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
 NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter where values are missing
 NEAREST = 1e-14  # of the scale of x: the least radius there is
 
@@ -286,16 +284,3 @@ def _misses(misses: tuple[float, float], errors: list[float]) -> tuple[float, fl
 def _radius(radius: float, least: float) -> float:
     """The radius, or the least one when it is close to that; bounded, since f may not be."""
     return least if radius <= 1.5 * least else min(radius, LONGEST)
-
-
-def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]:
-    """Whether a minimum found after looks as long as the opening's may not be the nearest to the start.
-
-    So it is where an axis was seen to bend downwards, where the way was long, and where f rises on it.
-    """
-    assert opening.first is not None
-    (start, f_start), gone = opening.first, x - opening.first[0]
-    if min(opening.bends) < 0 or float(np.linalg.norm(gone)) > FAR * scale_of(start) * math.sqrt(x.size):
-        return True
-    values = yield Query(start, tuple(np.multiply(gone, t, dtype=x.dtype) for t in BETWEEN))
-    return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())

@@ -1,0 +1,57 @@
+"""The opening of `Auto`: what the long looks of a quadratic model hand over to short steps, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fewdim.core import Query, Steps
+from fewdim.directions import Vector
+from fewdim.gradients import Floats
+from fewdim.lines import scale_of
+from fewdim.methods.quadratic_model import QuadraticModelState
+from fewdim.methods.quasi_newton import fit_to_divide_by
+
+FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
+BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
+THIRDS = (1 / 3, 2 / 3)  # of the way from the start to where the opening ends: where a lower value is looked for
+CHEAP = 8  # dimensions from which on two values more are few
+
+
+def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
+    """The curvatures along the axes, middling where values are missing, fit to divide by; None if none is positive."""
+    c = np.array(opening.bends)
+    c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0
+    return fit_to_divide_by(c) if max(c) > 0 else None
+
+
+def turned_back(opening: QuadraticModelState) -> Steps[tuple[Vector, float]]:
+    """Where to go on from, and f there: x, or a point on the way to it that is lower, which the looks went too far for.
+
+    Beyond it there may be another valley, with a minimum that is not the nearest.
+    """
+    x, f_x = opening.x, opening.f_x
+    if opening.first is None or x.size < CHEAP or np.array_equal(x, opening.first[0]):
+        return x, f_x
+    query = _on_the_way(opening.first[0], x, THIRDS)
+    values = yield query
+    i = int(np.argmin(np.where(np.isnan(values), math.inf, values)))
+    return (query.point(i), float(values[i])) if values[i] < f_x else (x, f_x)
+
+
+def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]:
+    """Whether a minimum found after looks as long as the opening's may not be the nearest to the start.
+
+    So it is where an axis was seen to bend downwards, where the way was long, and where f rises on it.
+    """
+    assert opening.first is not None
+    start, f_start = opening.first
+    if min(opening.bends) < 0 or float(np.linalg.norm(x - start)) > FAR * scale_of(start) * math.sqrt(x.size):
+        return True
+    values = yield _on_the_way(start, x, BETWEEN)
+    return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())
+
+
+def _on_the_way(start: Vector, end: Vector, parts: tuple[float, ...]) -> Query:
+    return Query(start, tuple(np.multiply(end - start, t, dtype=end.dtype) for t in parts))
