@@ -40,14 +40,17 @@ PROBLEMS = (
     "log-sum-exp-100",
     "quartic-200",
     "factorisation-100",
+    "phase-retrieval-60",
     "curve-network-61",
     "chained-rosenbrock-10",
+    "broyden-banded-120",
     "broyden-tridiagonal-150",
 )
 STEPS = "fewdim.methods.conjugate_steps"
 SKETCH = "fewdim.methods.conjugate_sketch"
 NEWTON = "fewdim.methods.quasi_newton"
 AUTO = "fewdim.methods.auto"
+OPENING = "fewdim.methods.opening"
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ VARIANTS: dict[str, Variant] = {
     "no opening": Variant("opening", names={f"{AUTO}:SMALL": 0, f"{AUTO}:MODEL": 0}),
     "opening of 4d values": Variant("opening", names={f"{AUTO}:OPENING": 4}),
     "opening up to d = 100": Variant("opening", names={f"{AUTO}:SMALL": 100}),
+    "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
+    "no longer where curvature is negative": Variant("opening", names={f"{AUTO}:NEAR": math.inf}),
+    "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
     "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
     "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),
     "quasi-Newton only": Variant("engine", fewdim.QuasiNewton()),
