@@ -107,7 +107,7 @@ VARIANTS: dict[str, Variant] = {
     "opening of 4d values": Variant("opening", names={f"{AUTO}:OPENING": 4}),
     "opening up to d = 100": Variant("opening", names={f"{AUTO}:SMALL": 100}),
     "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
-    "no longer where curvature is negative": Variant("opening", names={f"{AUTO}:NEAR": math.inf}),
+    "no longer where curvature is negative": Variant("opening", names={f"{OPENING}:NEAR": math.inf}),
     "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
     "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
     "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),

@@ -125,7 +125,7 @@ def retrieval(d: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("d", [10, 40])
 def test_where_curvature_is_negative_the_model_stays_and_pays(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on far beyond the opening, nearly to the minimum, and needs fewer values than quasi-Newton from there."""
+    """It goes on far beyond the opening, into the well, and needs fewer values than quasi-Newton from there."""
     fun, x0 = retrieval(d)
 
     def needed() -> float:
@@ -134,10 +134,56 @@ def test_where_curvature_is_negative_the_model_stays_and_pays(d: int, monkeypatc
     _, session = engines(fun, x0, 60 * d)
     start, end = (next(c for c in session.state.story if c.engine == engine) for engine in ("model", "newton"))
     assert end.nfev - start.nfev > 5 * d
-    assert session.lowest <= end.f_x < 1e-4 * fun(x0)
+    assert session.lowest <= end.f_x < 1e-2 * fun(x0)
     kept = needed()
-    monkeypatch.setattr("fewdim.methods.auto.NEAR", np.inf)
+    monkeypatch.setattr("fewdim.methods.opening.NEAR", np.inf)
     assert kept < 0.85 * needed()
+
+
+def test_a_model_that_stalls_is_given_up() -> None:
+    """Ill-conditioned wells: it follows their curvature at first and crawls later; it is given 12d values."""
+    rng = np.random.default_rng(0)
+    Q, weights = np.linalg.qr(rng.standard_normal((20, 20)))[0], np.logspace(-2, 2, 20)
+    x0 = 0.3 * rng.standard_normal(20)
+
+    def wells(x: Any) -> float:
+        return float(np.sum(weights * ((Q @ x) ** 2 - 1) ** 2))
+
+    result = minimize(wells, x0, f_target=1e-6 * wells(x0), maxfev=2000, rng=0)
+    assert result.reason == "target"
+    assert "negative curvature had been followed" in result.message
+
+
+def test_round_off_is_no_negative_curvature() -> None:
+    """An axis along which f is a straight line is as likely to bend a little downwards as upwards."""
+    least = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A, x0 = rng.standard_normal((40, 14)), rng.standard_normal(15)
+
+        def fun(x: Any, A: Any = A) -> float:
+            return float(np.logaddexp(0, A @ x[1:]).sum() + 0.01 * x[1:] @ x[1:] + 0.1 * x[0])
+
+        _, session = engines(fun, x0, 60)
+        least += [min(session.state.last.bends)]
+        assert reasons(session)[:2] == ["small", "exact"]
+    assert -1e-9 < min(least) < 0
+
+
+def test_a_model_that_meets_missing_values_is_given_up() -> None:
+    """Curvature is negative at the start, and the way on leads into a region without values."""
+    x0 = 1 + 0.05 * np.random.default_rng(0).standard_normal(60)
+    result = minimize(lambda x: np.nan if x[0] > 1.2 else float(np.cos(x).sum() + 0.01 * x @ x), x0, rng=0)
+    assert result.success
+    assert result.fun < -52.8
+
+
+@pytest.mark.parametrize("d", [3, 31])
+def test_no_bottom_is_no_reason_to_spend_the_budget(d: int) -> None:
+    with np.errstate(over="ignore"):
+        result = minimize(lambda x: -float(x @ x), np.ones(d), rng=0)
+    assert result.reason == "failures"
+    assert result.nfev < 5000
 
 
 def bowl(f: float) -> float:

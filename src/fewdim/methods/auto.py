@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF, differences, visible
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
-from fewdim.methods.opening import curvatures_seen, doubtful, turned_back
+from fewdim.methods.opening import bends_down, curvatures_seen, doubtful, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
@@ -29,7 +27,6 @@ PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = 150  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
-NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 LOOKS = 12  # directions that tell how many matter
@@ -47,9 +44,10 @@ class Auto:
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
-    model goes on, until the values of its points differ by less than 1e-6 of the decrease so far.  The looks are long:
-    where the minimum found may not be the nearest (an axis bends downwards, it lies far off, or f rises on the way) it
-    descends once more, from where they began, by short steps, and keeps the lower.
+    model goes on, until the values of its points differ by less than 1e-6 of the decrease so far, a step ends where f
+    has no value, or 12d values are spent.  The looks are long: where the minimum found may not be the nearest (an axis
+    bends downwards, it lies far off, or f rises on the way) it descends once more, from where they began, by short
+    steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
@@ -175,10 +173,9 @@ class Auto:
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
-        enough = len(model.bends) == s.x.size and s.nfev - s.story[-1].nfev >= OPENING * s.x.size
-        bent = enough and (s.story[-1].why == "bent" or min(model.bends) < 0)
-        if bent:
-            enough = float(np.median(model.values)) - model.f_x < NEAR * (s.first - model.f_x)
+        opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
+        bent = opened and (s.story[-1].why == "bent" or bends_down(model))
+        enough = opened and asked >= OPENING * s.x.size and not (bent and stays(model, asked))
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
@@ -186,7 +183,7 @@ class Auto:
             s, bends = evolve(s, nfev=s.nfev + asked), curvatures_seen(model)
             newton = evolve(self._newton.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
-            return taken_over(evolve(s, newton=newton), "newton", "near" if bent else "exact")
+            return taken_over(evolve(s, newton=newton), "newton", "followed" if bent else "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         return self._in_noise(s) if shared or self._model.done(model) else s
 

@@ -17,6 +17,9 @@ FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be t
 BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
 THIRDS = (1 / 3, 2 / 3)  # of the way from the start to where the opening ends: where a lower value is looked for
 CHEAP = 8  # dimensions from which on two values more are few
+DOWN = 1e-8  # of the largest curvature along an axis: a negative one below this is round-off
+NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
+LONG = 12  # values for each coordinate, after which a model that is not near a minimum is given up
 
 
 def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
@@ -24,6 +27,21 @@ def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
     c = np.array(opening.bends)
     c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0
     return fit_to_divide_by(c) if max(c) > 0 else None
+
+
+def bends_down(opening: QuadraticModelState) -> bool:
+    """Whether curvature was seen to be negative along an axis."""
+    return min(opening.bends) < -DOWN * max(map(abs, opening.bends))
+
+
+def stays(opening: QuadraticModelState, asked: int) -> bool:
+    """Whether a model that follows negative curvature goes on after so many values: a trust region makes use of it.
+
+    Not once it has come near a minimum, nor where a step of it ended without a value, nor for ever.
+    """
+    assert opening.first is not None
+    near = float(np.median(opening.values)) - opening.f_x < NEAR * (opening.first[1] - opening.f_x)
+    return not near and opening.missing == 0 and asked < LONG * opening.x.size
 
 
 def turned_back(opening: QuadraticModelState) -> Steps[tuple[Vector, float]]:
@@ -47,7 +65,7 @@ def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]
     """
     assert opening.first is not None
     start, f_start = opening.first
-    if min(opening.bends) < 0 or float(np.linalg.norm(x - start)) > FAR * scale_of(start) * math.sqrt(x.size):
+    if bends_down(opening) or float(np.linalg.norm(x - start)) > FAR * scale_of(start) * math.sqrt(x.size):
         return True
     values = yield _on_the_way(start, x, BETWEEN)
     return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())

@@ -22,6 +22,7 @@ FLOOR = 8  # noise levels: values that differ by less than this say nothing abou
 SPREAD = 2.0  # radii: points farther off make a model that fails worth mending
 LONGEST = 1e100  # radius
 MANY = 200  # points
+LARGEST = 150  # dimensions for which the declared memory suffices
 KEEP = 0.8  # of what is known of the errors of either fit, at each value
 NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter where values are missing
 NEAREST = 1e-14  # of the scale of x: the least radius there is
@@ -44,6 +45,7 @@ class QuadraticModelState(Measured):
     hessian: Floats | None = None  # of the fit that changes it least
     misses: tuple[float, float] = (0.0, 0.0)  # how wrong the two fits have been of late: smallest, least changed
     first: tuple[Vector, float] | None = None  # where it started, and the value there
+    missing: int = 0  # steps in a row that ended where there is no value
     fails: int = 0  # 1 once values differ by no more than their noise
 
     def joined(self, points: list[Vector], values: list[float]) -> QuadraticModelState:
@@ -117,7 +119,7 @@ class QuadraticModel:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=1, most=80 + self.width, vectors=2 * MANY + 3, axes=5)
+        return Cost(fewest=1, most=80 + self.width, vectors=3 * LARGEST + 3, axes=5)
 
     def fit(self, width: int) -> QuadraticModel:
         """The same method with as many values at once."""
@@ -214,6 +216,7 @@ class QuadraticModel:
         values = (yield from insisted(query, tries=2)).tolist()
         f_x, influence = s.f_x, np.abs(model.influence(step))
         s = evolve(s, misses=_misses(s.misses, [fit.at(step) - (values[0] - f_x) for fit in fits]))
+        s = evolve(s, missing=s.missing + 1 if math.isnan(values[0]) else 0)
         for j, f in enumerate(values):
             if not math.isnan(f):
                 s = self._put(s, query.point(j), f, influence)

@@ -123,7 +123,7 @@ def ball_minimiser(g: Floats, H: Floats, radius: float) -> Floats:
 def _from_factors(g: Floats, H: Floats, radius: float) -> Floats | None:
     """The minimiser by Newton's method for 1/|s(mu)| = 1/radius from mu = 0 on, which never goes too far.
 
-    None where H is not positive definite.
+    None where H is not positive definite, or nearly singular.
     """
     mu, diagonal = 0.0, np.diag_indices(len(g))
     for _ in range(50):
