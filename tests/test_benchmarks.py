@@ -304,7 +304,8 @@ def test_slopes_and_profiles_by_hand() -> None:
 @pytest.mark.parametrize("label", ablations.VARIANTS)
 def test_variants_can_be_applied_and_leave_no_trace(label: str) -> None:
     variant = ablations.VARIANTS[label]
-    modules = [sys.modules[name] for name in (ablations.SKETCH, ablations.STEPS, ablations.NEWTON, ablations.AUTO)]
+    names = (ablations.SKETCH, ablations.STEPS, ablations.NEWTON, ablations.OPENING, ablations.AUTO)
+    modules = [sys.modules[name] for name in names]
     before = [dict(vars(module)) for module in modules]
     with ablations.applied(variant):
         changed = {
