@@ -25,14 +25,12 @@ FOURTH = (
     "where that form is zero and f small enough: a line search or two do. We spend values on a gradient, or a sketch "
     "of one, first, and then go by parabolas, which fall short of the minimum of a fourth power."
 )
-BASIN = "the first looks along the axes, as long as x0 is large, lead to another local minimum"
 REASONS = {
     "helical-valley-3": "the minimum (1, 0, 0) lies on the first axis through the start (-1, 0, 0), so that the first "
     "line search of Powell's method ends at it. The slope along that axis is 0 at the start, so that no gradient "
     "points there.",
-    "trigonometric-10": f"{BASIN}, and so does the second descent from the start; there are many, and neither is the "
-    "lowest.",
-    "broyden-banded-20": f"{BASIN}; only then does it descend from the start once more, to the lowest.",
+    "trigonometric-10": "the first looks along the axes, as long as x0 is large, lead to another local minimum, and so "
+    "does the second descent from the start; there are many, and neither is the lowest.",
     "chained-rosenbrock-10/uniform-1e-02": "the target is as small as the noise. Our runs end at a gap of 1 to 1.5 "
     "times it: the random gradients that follow the model know nothing of the curved valley that they are in.",
     "trigonometric-50": "it has many local minima with values close to each other. Our runs end in one of them, or "
