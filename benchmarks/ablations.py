@@ -1,4 +1,4 @@
-"""What each part of the default is worth: the default with one thing changed, on a dozen problems.
+"""What each part of the default is worth: the default with one thing changed, on fifteen problems.
 
 Prints, for every variant, the geometric mean over problems and seeds of its evaluations by those of the default, at
 each target (a miss is 2 x budget; where both miss, nothing), and the worst problem; writes the table to ablations.md.

@@ -193,7 +193,7 @@ def main() -> int:
         ("vectors held beyond x, d = 1e6", vectors_held(), 4.05),  # 0.05: everything that is not a vector
         ("the default, time per evaluation / copyto, d = 1e5", default_ratio(), 10.0),
         ("the default, time per evaluation / pycma's, d = 100", hundred_ratio("auto"), 1.0),
-        ("the same, while the quadratic model is in charge", hundred_ratio("quadratic-model", 1000), math.inf),
+        ("the same, while the quadratic model is in charge", hundred_ratio("quadratic-model", 1000), math.inf),  # told
         ("the default, vectors held beyond x, d = 1e5", default_vectors_held(), declared + 0.5),  # as many bytes
     ]
     for name, value, limit in rows:

@@ -192,7 +192,9 @@ def bowl(f: float) -> float:
 
 
 def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
-    """With three directions a member: when a third of the dimensions are remembered, unless f is a quadratic."""
+    """With three directions a member: when a third of the dimensions are remembered, at the next step that is not as
+    foreseen; the 5 are room for those that are.
+    """
     problem = quadratic(power_law(60, 2), rotate=3)
     _, session = engines(lambda x: bowl(problem.fun(x)), problem.x0, 3600)
     assert reasons(session)[:2] == ["start", "as dear"]

@@ -77,7 +77,8 @@ class Auto:
     box                   None            bounds, which `minimize` sets
     ============  ======  ==============  ================================================================
 
-    **Cost.** That of the engine in charge.
+    **Cost.** That of the engine in charge.  The vectors declared are those of the sketch and of quasi-Newton; up to
+    d = 150 the model may hold 3d + 3 besides.
 
     **Guarantee.** That of the engine in charge; the best value never rises while values are exact.
 

@@ -45,9 +45,9 @@ def stays(opening: QuadraticModelState, asked: int) -> bool:
 
 
 def turned_back(opening: QuadraticModelState) -> Steps[tuple[Vector, float]]:
-    """Where to go on from, and f there: x, or a point on the way to it that is lower, which the looks went too far for.
+    """Where to go on from, and f there: x, or a lower point on the way to it.
 
-    Beyond it there may be another valley, with a minimum that is not the nearest.
+    Where there is one the looks have gone too far, maybe into the valley of a minimum that is not the nearest.
     """
     x, f_x = opening.x, opening.f_x
     if opening.first is None or x.size < CHEAP or np.array_equal(x, opening.first[0]):
