@@ -15,7 +15,19 @@ from fewdim import METHODS
 
 SRC = Path(fewdim.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
-PURE_OURS = {"box", "gradients", "core", "directions", "kernels", "lines", "scales", "theory", "methods", "oracles"}
+PURE_OURS = {
+    "box",
+    "gradients",
+    "core",
+    "directions",
+    "kernels",
+    "lines",
+    "noise",
+    "scales",
+    "theory",
+    "methods",
+    "oracles",
+}
 PURE_OTHERS = {
     "numpy",
     "scipy.linalg",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fewdim import Steps, signs
 from fewdim.lines import Reach, Resolution, central_radius, differences, forward_radius, parabola, scale_of
-from fewdim.scales import curvature, difference_level, measure, noise_level
+from fewdim.noise import difference_level, noise_level
+from fewdim.scales import curvature, measure
 
 Fun = Callable[[Any], float]
 SPECTRUM = np.arange(1, 21.0) ** -1
@@ -174,3 +175,44 @@ def test_known_scales_ask_for_the_value_only() -> None:
     scales, count = answer(measure(np.ones(20), (1,), noise=0, trace=2.0, smoothness=1.0), bowl)
     assert count == 1
     assert (scales.f_x, scales.trace, scales.smoothness) == (bowl(np.ones(20)), 2.0, 1.0)
+
+
+@pytest.mark.parametrize("d", [20, 2000])
+def test_seven_values_do_where_f_is_smooth(d: int) -> None:
+    """The value, two pairs, and two values that show that second differences fade as those of a smooth f do."""
+    weights = 1 / np.arange(1, d + 1)
+    smooth: list[Any] = [
+        lambda x: float(weights @ x**2),
+        lambda x: float(np.cos(x).sum()),
+        lambda x: -float(weights @ x**2),  # negative curvature is smooth as well
+        lambda x: float(np.logaddexp(0, x).mean()),
+    ]
+    for fun in smooth:
+        for k in range(20):
+            scales, count = answer(measure(np.full(d, 0.7), (k,), noise="auto", pairs=2), fun)
+            assert (count, scales.resolution) == (7, Resolution())
+
+
+def test_a_glance_sees_the_trace() -> None:
+    """Two pairs: standard deviation sqrt(2 sum l^2 / 2); the mean over 200 keys within 4 of its own."""
+    found = [answer(measure(np.full(20, 0.7), (k,), noise="auto", pairs=2), bowl)[0].trace for k in range(200)]
+    assert abs(np.mean(found) - SPECTRUM.sum()) < 4 * math.sqrt(float(SPECTRUM @ SPECTRUM) / 200)
+
+
+@pytest.mark.parametrize("level", [1e-11, 1e-9, 1e-6, 1e-2])
+def test_a_glance_does_not_miss_noise(level: float) -> None:
+    """All but one of 100 starts, at levels that are 1e-11 of f and more; less is round-off."""
+    rng, x = np.random.default_rng(0), np.full(20, 0.7)
+    level *= bowl(x)
+    noisy = [
+        answer(measure(x, (k,), noise="auto", pairs=2), lambda p: bowl(p) + level * rng.standard_normal())[0]
+        for k in range(100)
+    ]
+    assert np.sum([0.2 < scales.resolution.noise / level < 5 for scales in noisy]) >= 99
+
+
+@pytest.mark.parametrize("fun", [lambda x: float(np.float32(bowl(x))), lambda x: round(bowl(x), 9)])
+def test_a_glance_does_not_miss_rounding(fun: Any) -> None:
+    for k in range(20):
+        scales, _ = answer(measure(np.full(20, 0.7), (k,), noise="auto", pairs=2), fun)
+        assert scales.resolution.noise > 1e-10

@@ -17,8 +17,9 @@ from fewdim.dimension.estimate import Source, counted
 from fewdim.directions import Key, Vector
 from fewdim.lines import Resolution, insisted
 from fewdim.methods.settings import check_noise, check_positive, is_number
+from fewdim.noise import noise_level
 from fewdim.oracles.second_order import TRIES, difference_radius
-from fewdim.scales import curvature, noise_level
+from fewdim.scales import curvature
 from fewdim.session import as_vector, root_key
 from fewdim.stationarity import SMALL, Found, lanczos, model_with_error, sketched_norm, smallest_eigenvalue
 

@@ -17,7 +17,8 @@ Floats = NDArray[np.float64]
 def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tuple[Floats, Floats]]:
     """Slopes and curvatures along the axes, 2d values.
 
-    Where one side is missing the other one does, with the curvature that is known or, if none is, a middling one.
+    Where one side is missing the other one does, with the curvature that is known or, if none is, the largest seen:
+    with a lesser one a step might go far too far there.
     """
     values = yield from insisted(Query(x, (*along_axes(h), *along_axes(-h))))
     ahead, behind = values[: x.size], values[x.size :]
@@ -25,8 +26,8 @@ def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tup
         c = (ahead + behind - 2 * f_x) / h**2
     c[~np.isfinite(c)] = math.nan
     seen = np.abs(c[~np.isnan(c)])
-    middling = float(np.median(seen)) if seen.size else 0.0
-    c = np.where(np.isnan(c), middling if known is None else known, c)
+    largest = float(seen.max()) if seen.size else 0.0
+    c = np.where(np.isnan(c), largest if known is None else known, c)
     one_sided = np.where(np.isnan(behind), (ahead - f_x) / h - 0.5 * h * c, (f_x - behind) / h + 0.5 * h * c)
     g = np.where(np.isnan(ahead + behind), one_sided, (ahead - behind) / (2 * h))
     return np.where(np.isnan(g), 0.0, g), c

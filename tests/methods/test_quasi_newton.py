@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from fewdim import QuasiNewton, Session, minimize
+from fewdim.core import evolve
 from fewdim.directions import Vector
+from fewdim.lines import Reach, Resolution
 from fewdim.problems import power_law, quadratic
+from fewdim.scales import Scales
 
 
 def states(method: Any, fun: Any, x0: Vector, steps: int, rng: int = 0) -> list[Any]:
@@ -49,6 +52,30 @@ def test_a_quadratic_takes_about_d_gradients_at_most() -> None:
     problem = quadratic(power_law(20, 1), rotate=3)
     result = minimize(problem.fun, problem.x0, method=QuasiNewton(), f_target=problem.target(1e-10), maxfev=10**5)
     assert result.nfev < 20 * 22 + 60
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_side_that_is_missing_does_not_spoil_the_step(lost: int) -> None:
+    """The curvature along that axis is not known; with one that is too small the step would go far too far there."""
+    problem = quadratic(power_law(100, 2))
+
+    def fun(x: Vector) -> float:
+        return np.nan if x[lost] > problem.x0[lost] and np.count_nonzero(x != problem.x0) == 1 else problem.fun(x)
+
+    result = minimize(fun, problem.x0, method="quasi-newton", f_target=problem.target(0.5), maxfev=1000)
+    assert result.reason == "target"
+    assert result.nfev < 2 * 100 + 20
+
+
+def test_curvatures_lost_in_round_off_are_no_news() -> None:
+    """Where all second differences vanish the curvatures known from before stay: the step is no longer for it."""
+    x = np.zeros(4)
+    scales = Scales(1.0, Resolution(), 4.0, 1.0, Reach.of(x))
+    state = evolve(QuasiNewton().start(x, (0,)), f_x=1.0, scales=scales, diagonal=np.ones(4), central=True)
+    steps = QuasiNewton().step(state)
+    sides = next(steps)
+    trial = steps.send(np.array([1 + float(sides.point(i).sum()) / 64 for i in range(len(sides))]))
+    assert np.allclose(trial.point(0), -1 / 64)
 
 
 def test_the_value_never_rises() -> None:

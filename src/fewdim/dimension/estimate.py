@@ -18,7 +18,7 @@ from fewdim.dimension.sketch import Plateau, dense_hessian, gaussian_sketch, pla
 from fewdim.dimension.summaries import from_matrix, from_quadrature, from_sketch, from_trace
 from fewdim.directions import Key, Vector
 from fewdim.lines import Resolution
-from fewdim.scales import noise_level
+from fewdim.noise import noise_level
 from fewdim.session import Point, as_vector, root_key
 
 T = TypeVar("T")

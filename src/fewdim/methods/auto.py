@@ -20,7 +20,8 @@ from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.methods.story import AutoState, Change, taken_over, told
-from fewdim.scales import effective_rank, noise_here
+from fewdim.noise import noise_here
+from fewdim.scales import effective_rank
 
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over

@@ -29,7 +29,8 @@ from fewdim.methods.quasi_newton import (
     remembered,
     search,
 )
-from fewdim.scales import Scales, noise_level, start_value
+from fewdim.noise import noise_level
+from fewdim.scales import Scales, start_value
 
 Mask = NDArray[np.bool_]
 RARELY = 16  # steps: the longest that slopes of fixed coordinates are not looked at

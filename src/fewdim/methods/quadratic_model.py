@@ -14,7 +14,8 @@ from fewdim.gradients import Floats
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of
 from fewdim.methods.regression import Quadratic, Regression
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, noise_here, smooth_along, start_value
+from fewdim.noise import noise_here, smooth_along
+from fewdim.scales import Measured, Scales, start_value
 
 SHRINK = 0.1  # of the least radius, once nothing more is to be had at it
 POOR, GOOD = 0.1, 0.7  # of the decrease that the model promised
@@ -152,7 +153,7 @@ class QuadraticModel:
         resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
         if self.noise == "auto":
             i = int(np.argmax(s.bends))
-            smooth = yield from smooth_along(s.x, s.f_x, float(np.ptp(s.values)), axis(i), s.bends[i])
+            smooth = yield from smooth_along(s.x, s.f_x, 1e-9 * float(np.ptp(s.values)), axis(i), s.bends[i])
             if not smooth:
                 resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 0))
         return evolve(s, scales=Scales(s.f_x, resolution, math.nan, math.nan, Reach.of(s.x)))

@@ -14,7 +14,8 @@ from fewdim.directions import Key, Vector, perturb
 from fewdim.gradients import Floats, central, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.scales import Measured, Scales, curvature, measure, noise_here, start_value
+from fewdim.noise import noise_here
+from fewdim.scales import Measured, Scales, curvature, measure, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
@@ -288,7 +289,7 @@ def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Foun
     if s.central:
         h = representable(s.x, 30 * np.sqrt(delta / diagonal))
         g, c = yield from central(s.x, s.f_x, h, diagonal)
-        return Found(g, fit_to_divide_by(c))
+        return Found(g, fit_to_divide_by(c) if c.any() else diagonal)  # all lost in round-off: no news
     g = yield from forward(s.x, s.f_x, representable(s.x, 2 * np.sqrt(delta / diagonal)), diagonal)
     return Found(g, diagonal)
 

@@ -18,8 +18,9 @@ from scipy.optimize import brentq
 from fewdim.core import Steps, value
 from fewdim.directions import Key, Vector, gaussian
 from fewdim.lines import Reach
+from fewdim.noise import noise_level
 from fewdim.oracles.second_order import Floats, Gradient, central_gradient, dense_model, difference_radius, product
-from fewdim.scales import Scales, noise_level
+from fewdim.scales import Scales
 
 DEPENDENT = 1e-5  # a vector that keeps less of its length after orthogonalisation is not new: differences see no more
 
