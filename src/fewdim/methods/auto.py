@@ -74,7 +74,7 @@ class Auto:
     memory                256             most vectors that `ConjugateSketch` remembers
     least                 8               fewest directions of its sketches; a pool makes it twice its width
     width                 1               evaluations at once, which a pool sets
-    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
+    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     box                   None            bounds, which `minimize` sets
     ============  ======  ==============  ================================================================
 

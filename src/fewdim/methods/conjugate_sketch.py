@@ -58,7 +58,7 @@ class ConjugateSketch:
                                           the slopes of the memory, from 32 on the line search with the next sketch
     directions    u       "orthogonal"    at right angles, which d > 1024 makes too dear: "signs" there; or "signs",
                                           "gaussian", "sphere"; the axes when m = d
-    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values
+    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     ============  ======  ==============  ================================================================
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,

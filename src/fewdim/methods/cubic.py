@@ -44,8 +44,8 @@ class Cubic(Settings):
     smoothness         L       None            for "paper" with Algorithm 3
     half_dimension     ED_1/2  None            for "paper" with Algorithm 2
     model_error        delta   1e-6            for "paper": of Algorithm 3
-    noise              delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values, and
-                                               again at steps 1, 2, 4, 8, ...
+    noise              delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values,
+                                               8 more on noise, and again at steps 1, 2, 4, 8, ...
     =================  ======  ==============  ================================================================
 
     M follows the ratio of the decrease of f to that of the model: doubled (or fourfold) below 0.1, a third above 0.7.

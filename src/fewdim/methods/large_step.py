@@ -65,8 +65,8 @@ class LargeStep(Settings):
     iterations         N         100             for "paper": gradients to the error D/(N^3/2 a)
     model_error        delta     1e-6            for "paper": of Algorithm 3
     epsilon            eps       None            stop at lambda >= D^2/eps or D^2/(2A) <= eps; None: at round-off
-    noise              delta     "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values, and
-                                                 again at steps 1, 2, 4, 8, ...
+    noise              delta     "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values,
+                                                 8 more on noise, and again at steps 1, 2, 4, 8, ...
     =================  ========  ==============  ==================================================================
 
     **Cost.** 4d + 2 values a step and d + 1 for each product, in queries of 2d and d + 1; one more for each M that f

@@ -69,8 +69,8 @@ class QuasiNewton:
     setting       symbol  default         source
     ============  ======  ==============  ================================================================
     memory        n       50              most pairs; two vectors each
-    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends about 8 values, up to
-                                          d = 20 only once a line search goes wrong
+    noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values,
+                                          8 more on noise, up to d = 20 only once a line search goes wrong
     ============  ======  ==============  ================================================================
 
     Within bounds (`minimize(bounds=...)`) steps are projected onto them, and a coordinate on a bound whose slope points

@@ -48,7 +48,7 @@ class RandomPursuit:
     trust               False                    True takes the parabola's word for the new value (measured each
                                                  16th step): 2 values a step instead of 3, no longer never uphill
     directions  u       "signs"                  "signs", "gaussian", "sphere", "axis"
-    noise       delta   "auto"                   level of the noise of f; 0 is exact; "auto" spends about 8 values
+    noise       delta   "auto"                   level of the noise of f; 0 is exact; "auto" spends 2 values, 8 on noise
     ==========  ======  =======================  ===============================================================
 
     The radius r is the root mean square of recent steps, at least what a second difference needs to be seen.
