@@ -14,7 +14,7 @@ from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
 from fewdim.methods.opening import bends_down, curvatures_seen, doubtful, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
+from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
 from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
@@ -26,7 +26,7 @@ from fewdim.scales import effective_rank
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
-MODEL = 150  # dimensions: up to this many a model is fitted to values
+MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
@@ -181,8 +181,8 @@ class Auto:
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
-            (x, f_x), asked = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model)))
-            s, bends = evolve(s, nfev=s.nfev + asked), curvatures_seen(model)
+            (x, f_x), more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model)))
+            s, bends = evolve(s, nfev=s.nfev + more), curvatures_seen(model)
             newton = evolve(self._newton.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends)
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
             return taken_over(evolve(s, newton=newton), "newton", "followed" if bent else "exact")
