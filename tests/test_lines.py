@@ -211,8 +211,36 @@ def test_a_glance_does_not_miss_noise(level: float) -> None:
     assert np.sum([0.2 < scales.resolution.noise / level < 5 for scales in noisy]) >= 99
 
 
-@pytest.mark.parametrize("fun", [lambda x: float(np.float32(bowl(x))), lambda x: round(bowl(x), 9)])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: float(np.float32(bowl(x))),
+        lambda x: round(bowl(x), 9),
+        lambda x: float(np.float32(bowl(x))) / 7,  # digits that no number of single precision has
+        lambda x: math.pi * 1e-7 * round(bowl(x) / (math.pi * 1e-7)),  # nor any decimal
+        lambda x: bowl(np.round(x, 6)),  # x itself is rounded
+    ],
+)
 def test_a_glance_does_not_miss_rounding(fun: Any) -> None:
-    for k in range(20):
-        scales, _ = answer(measure(np.full(20, 0.7), (k,), noise="auto", pairs=2), fun)
-        assert scales.resolution.noise > 1e-10
+    """Values that coincide have a second difference of 0, where there should be one: the table is called for."""
+    x = np.random.default_rng(0).uniform(0.3, 0.9, 20)
+    found = [answer(measure(x, (k,), noise="auto", pairs=2), fun) for k in range(40)]
+    assert min(count for _, count in found) >= 7 + 8
+    assert np.mean([scales.resolution.noise > 1e-10 for scales, _ in found]) > 0.8  # the table misses some of float32/7
+
+
+def test_a_glance_is_not_taken_where_curvature_is_given() -> None:
+    x = np.full(20, 0.7)
+    assert answer(measure(x, (1,), noise="auto", pairs=2, trace=99.0), bowl)[0].trace == 99
+    assert answer(measure(x, (1,), noise="auto", pairs=2, smoothness=7.0), bowl)[0].smoothness == 7
+
+
+def test_no_value_is_asked_twice_where_a_glance_is_not_enough() -> None:
+    seen = []
+
+    def noisy(p: Any) -> float:
+        seen.append(p.tobytes())
+        return bowl(p) + 1e-6 * float(np.sin(1e9 * p.sum()))
+
+    _, count = answer(measure(np.full(20, 0.7), (1,), noise="auto", pairs=2), noisy)
+    assert count == len(set(seen)) > 7

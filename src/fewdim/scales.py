@@ -23,9 +23,10 @@ from fewdim.lines import (
     scale_of,
     visible,
 )
-from fewdim.noise import noise_level, rounding, smooth_along
+from fewdim.noise import noise_level, smooth_along
 
 NEAR = 1e-3  # of the scale of x: where curvature is looked for first
+CLOSE = 300  # round-offs that curvature should change f by where two values tell whether f is smooth
 
 
 class Curvature(NamedTuple):
@@ -43,8 +44,11 @@ def curvature(
     *,
     pairs: int,
     radius: float = math.nan,
+    seen: Lines | None = None,
 ) -> Steps[Curvature]:
     """Tr A and a bound on L from second differences along `pairs` directions: 2 values each, 4 more a radius tried.
+
+    `seen` is what the first two pairs at the first radius have told, if they have been asked already.
 
     The directions are Gaussian whatever the method's own: E u'Au = tr A and Var u'Au = 2 |A|_F^2, where L <= |A|_F <=
     sqrt(L tr A).  (For signs the variance has no diagonal part; it vanishes when the axes are the eigenvectors.)
@@ -52,7 +56,8 @@ def curvature(
     reach, least = Reach.of(x), visible(resolution, f_x)
     radius = reach.clip(NEAR * scale_of(x) if math.isnan(radius) else radius)
     for attempt in range(16):
-        first = yield from differences(x, "gaussian", (*key, 0, attempt), 2, radius, central=True, f_x=f_x)
+        first = seen or (yield from _two_pairs(x, f_x, (*key, 0, attempt), radius))
+        seen = None
         largest = radius**2 * float(np.abs(first.curvatures).max(initial=0.0))
         wider = reach.clip(5 * radius)
         if not first.directions:
@@ -67,17 +72,16 @@ def curvature(
         c = np.concatenate([c, rest.curvatures])
     if c.size == 0:
         return Curvature(least / radius**2, least / radius**2)
-    return _spread(c, resolution, f_x, radius)
-
-
-def _spread(c: Values, resolution: Resolution, f_x: float, radius: float) -> Curvature:
-    """What curvatures along a few directions tell of the trace and of how large they may be."""
     floor = resolution.at(f_x) / radius**2
     largest = max(float(np.abs(c).max()), floor)  # squares of c alone may overflow
     blur = resolution.noise / radius**2  # f(x) is common to all and does not make them differ
     variance = float(np.var(c / largest, ddof=1)) * largest if c.size > 1 else 2 * largest
     spread = math.sqrt(max(variance - 2 * (blur / largest) * blur, 0.0) / 2) * math.sqrt(largest)
     return Curvature(max(float(np.mean(np.abs(c))), floor), max(spread, floor))
+
+
+def _two_pairs(x: Vector, f_x: float, key: Key, radius: float) -> Steps[Lines]:
+    return (yield from differences(x, "gaussian", key, 2, radius, central=True, f_x=f_x))
 
 
 def effective_rank(curvatures: Values) -> float:
@@ -92,18 +96,13 @@ def effective_rank(curvatures: Values) -> float:
     return 2 / max(float(np.var(c / c.mean(), ddof=1)), 1e-12)
 
 
-def glance(x: Vector, f_x: float, key: Key) -> Steps[Curvature | None]:
-    """The curvature from two pairs where f is smooth, as two more values tell; None where it may not be."""
-    if rounding(np.array([f_x])) > 0:  # as it seems from one value, which is enough to look closer
-        return None
-    radius = Reach.of(x).clip(NEAR * scale_of(x))
-    found = yield from differences(x, "gaussian", key, 2, radius, central=True, f_x=f_x)
-    c = found.curvatures
+def _exact(x: Vector, f_x: float, seen: Lines, radius: float) -> Steps[bool]:
+    """Whether f is smooth where two pairs have seen curvature: 2 values, close enough to see noise, and rounding."""
+    c = seen.curvatures
     if c.size < 2 or not visible(Resolution(), f_x) <= radius**2 * float(np.abs(c).max()) < math.inf:
-        return None
+        return False
     i = int(np.argmax(np.abs(c)))
-    smooth = yield from smooth_along(x, f_x, 10 * Resolution().at(f_x), found.directions[i], float(c[i]), slack=1)
-    return _spread(c, Resolution(), f_x, radius) if smooth else None
+    return (yield from smooth_along(x, f_x, CLOSE * Resolution().at(f_x), seen.directions[i], float(c[i]), slack=0.1))
 
 
 class Scales(NamedTuple):
@@ -146,26 +145,28 @@ def measure(
 ) -> Steps[Scales]:
     """Measure what is not given: f(x), the noise level ("auto", 8 values) and the curvature (2 values a pair).
 
-    With two pairs only, 2 values more tell whether the 8 are called for.
+    With two pairs, and no curvature given, these come first, and 2 values more tell whether the 8 are called for.
 
     `known` are the scales of an earlier point: its resolution is kept, its trace gives the first radius, its curvature
     counts half (so that half as many values do), and it is returned as it is when there is no value at x.
     """
+    first = None
     f_x = yield from (start_value(x, tries=5) if known is None else insisted_value(x, tries=5))
     if math.isnan(f_x) and known is not None:
         return known
     if known is not None:
         resolution = known.resolution
     elif isinstance(noise, str):
-        seen = (yield from glance(x, f_x, (*key, 1, 0, 0))) if pairs == 2 else None
-        if seen is not None:
-            return Scales(f_x, Resolution(), seen.trace, seen.smoothness, Reach.of(x))
-        resolution = yield from noise_level(x, f_x, (*key, 0))
+        exact, radius = False, Reach.of(x).clip(NEAR * scale_of(x))
+        if pairs == 2 and trace is None and smoothness is None:
+            first = yield from _two_pairs(x, f_x, (*key, 1, 0, 0), radius)
+            exact = yield from _exact(x, f_x, first, radius)
+        resolution = Resolution() if exact else (yield from noise_level(x, f_x, (*key, 0)))
     else:
         resolution = Resolution(noise)
     if trace is None or smoothness is None:
         if known is None:
-            found = yield from curvature(x, f_x, resolution, (*key, 1), pairs=pairs)
+            found = yield from curvature(x, f_x, resolution, (*key, 1), pairs=pairs, seen=first)
         else:
             radius = math.sqrt(visible(resolution, f_x) / known.trace)
             seen = yield from curvature(x, f_x, resolution, (*key, 1), pairs=8, radius=radius)

@@ -151,7 +151,7 @@ class Auto:
         if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
             return self._fitted(s, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
-        if s.noise > 0 and (s.sunk >= PATIENCE or inner.fails):
+        if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
             return self._in_noise(s)
         done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
         settled = s.engine == "newton" and (done or (inner.fails == 0 and inner.decrease < least))

@@ -8,10 +8,9 @@ import numpy as np
 
 from fewdim.core import Query, Steps
 from fewdim.directions import Vector
-from fewdim.gradients import Floats
+from fewdim.gradients import Floats, fit_to_divide_by
 from fewdim.lines import scale_of
 from fewdim.methods.quadratic_model import QuadraticModelState
-from fewdim.methods.quasi_newton import fit_to_divide_by
 
 FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
 BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from fewdim.box import ON, Box
 from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
-from fewdim.gradients import Floats, representable
+from fewdim.gradients import Floats, fit_to_divide_by, representable
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
 from fewdim.methods.quasi_newton import (
     CLEAR,
     Q,
     QuasiNewton,
     QuasiNewtonState,
-    fit_to_divide_by,
     newton_direction,
     remembered,
     search,

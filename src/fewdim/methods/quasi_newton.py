@@ -11,17 +11,17 @@ import numpy as np
 
 from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, perturb
-from fewdim.gradients import Floats, central, forward, representable
+from fewdim.gradients import Floats, central, fit_to_divide_by, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.noise import noise_here
 from fewdim.scales import Measured, Scales, curvature, measure, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
-FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
 CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
 LATEST = 5  # pairs by which the diagonal is judged
 TINY = 1e-300  # a square below has lost its digits
+LONGEST = 1e6  # of the scale of x, or 1: how far the first trial of a line search goes where curvature is not seen
 STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
 
 
@@ -70,7 +70,7 @@ class QuasiNewton:
     ============  ======  ==============  ================================================================
     memory        n       50              most pairs; two vectors each
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values,
-                                          8 more on noise, up to d = 20 only once a line search goes wrong
+                                          8 more on noise; up to d = 20 none until a line search goes wrong
     ============  ======  ==============  ================================================================
 
     Within bounds (`minimize(bounds=...)`) steps are projected onto them, and a coordinate on a bound whose slope points
@@ -135,6 +135,9 @@ class QuasiNewton:
             slope = float(g @ direction)
         if not -math.inf < slope < 0:
             return evolve(s, fails=s.fails + 1, central=True)
+        size, longest = float(np.abs(direction).max()), LONGEST * Reach.of(s.x).high
+        if size > longest:
+            direction, slope = direction * (longest / size), slope * (longest / size)
         along = direction.astype(s.x.dtype)
         trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, slope)
         if not s.sure and (trial.tries > 3 or trial.a == 0):
@@ -292,9 +295,3 @@ def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Foun
         return Found(g, fit_to_divide_by(c) if c.any() else diagonal)  # all lost in round-off: no news
     g = yield from forward(s.x, s.f_x, representable(s.x, 2 * np.sqrt(delta / diagonal)), diagonal)
     return Found(g, diagonal)
-
-
-def fit_to_divide_by(c: Floats) -> Floats:
-    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat."""
-    size = np.abs(c)
-    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * float(size.max()) + 1e-300)
