@@ -104,7 +104,8 @@ def _undocumented(path: Path) -> str:
 def our_version() -> str:
     """A digest of the methods and of what they stand on."""
     root = Path(fewdim.__file__).parent
-    names = ("core", "directions", "kernels", "lines", "scales", "session", "loop", "minimize", "evaluate")
+    names = ["core", "directions", "kernels", "lines", "noise", "scales", "gradients", "box"]
+    names += ["session", "loop", "minimize", "evaluate"]
     files = [*sorted((root / "methods").glob("*.py")), *(root / f"{name}.py" for name in names)]
     return hashlib.sha256("\n".join(map(_undocumented, files)).encode()).hexdigest()[:12]
 

@@ -32,7 +32,8 @@ def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tup
     elif lost.size:
         there = np.where(np.isnan(ahead), -2 * h, 2 * h)
         farther = yield from insisted(Query(x, tuple(Along(float(there[i]), axis(i)) for i in lost.tolist())))
-        c[lost] = (farther - 2 * np.where(np.isnan(ahead), behind, ahead)[lost] + f_x) / h[lost] ** 2
+        with np.errstate(all="ignore"):
+            c[lost] = (farther - 2 * np.where(np.isnan(ahead), behind, ahead)[lost] + f_x) / h[lost] ** 2
     seen = np.abs(c[np.isfinite(c)])
     c = np.where(np.isfinite(c), c, float(seen.max()) if seen.size else 0.0)  # with a lesser one steps may go too far
     one_sided = np.where(np.isnan(behind), (ahead - f_x) / h - 0.5 * h * c, (f_x - behind) / h + 0.5 * h * c)
@@ -59,6 +60,7 @@ def representable(x: Vector, h: Floats) -> Floats:
 
 
 def fit_to_divide_by(c: Floats) -> Floats:
-    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat."""
+    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat; 1 where none is seen at all."""
     size = np.abs(c)
-    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * float(size.max()) + 1e-300)
+    largest = float(size.max())
+    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * largest + 1e-300) if largest > 0 else np.ones_like(c)

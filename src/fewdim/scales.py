@@ -81,6 +81,7 @@ def curvature(
 
 
 def _two_pairs(x: Vector, f_x: float, key: Key, radius: float) -> Steps[Lines]:
+    """Second differences along two Gaussian directions."""
     return (yield from differences(x, "gaussian", key, 2, radius, central=True, f_x=f_x))
 
 
@@ -97,7 +98,11 @@ def effective_rank(curvatures: Values) -> float:
 
 
 def _exact(x: Vector, f_x: float, seen: Lines, radius: float) -> Steps[bool]:
-    """Whether f is smooth where two pairs have seen curvature: 2 values, close enough to see noise, and rounding."""
+    """Whether f is smooth where two pairs have seen curvature: 2 values, close enough to see noise, and rounding.
+
+    The second difference should be some 600 round-offs and is let be off by a tenth of that, as curvature varies, and
+    by 100, the round-off of a long sum; values that coincide because they are rounded are off by all of it.
+    """
     c = seen.curvatures
     if c.size < 2 or not visible(Resolution(), f_x) <= radius**2 * float(np.abs(c).max()) < math.inf:
         return False

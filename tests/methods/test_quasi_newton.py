@@ -69,15 +69,29 @@ def test_a_side_that_is_missing_does_not_spoil_the_step(lost: int) -> None:
     assert result.nfev < 2 * 100 + 20
 
 
-def test_curvatures_lost_in_round_off_are_no_news() -> None:
-    """Where all second differences vanish the curvatures known from before stay: the step is no longer for it."""
+@pytest.mark.parametrize(("known", "length"), [(1.0, 1 / 64), (1e-20, 1e6)])
+def test_curvatures_lost_in_round_off_are_no_news(known: float, length: float) -> None:
+    """Where all second differences vanish the curvatures known from before stay, and the step is no longer for it; nor
+    is it ever longer than 1e6 times the scale of x.
+    """
     x = np.zeros(4)
     scales = Scales(1.0, Resolution(), 4.0, 1.0, Reach.of(x))
-    state = evolve(QuasiNewton().start(x, (0,)), f_x=1.0, scales=scales, diagonal=np.ones(4), central=True)
+    state = evolve(QuasiNewton().start(x, (0,)), f_x=1.0, scales=scales, diagonal=np.full(4, known), central=True)
     steps = QuasiNewton().step(state)
     sides = next(steps)
     trial = steps.send(np.array([1 + float(sides.point(i).sum()) / 64 for i in range(len(sides))]))
-    assert np.allclose(trial.point(0), -1 / 64)
+    assert np.allclose(trial.point(0), -length)
+
+
+def test_where_no_curvature_is_seen_the_first_trial_is_not_absurdly_far() -> None:
+    asked: list[float] = []
+
+    def plane(x: Vector) -> float:
+        asked.append(float(np.abs(x).max()))
+        return float(x.sum())
+
+    minimize(plane, np.ones(4), method="quasi-newton", maxfev=80, rng=0)
+    assert next(size for size in asked if size > 10) < 100  # the first trial is the slope, then 4 times as far each
 
 
 def test_the_value_never_rises() -> None:

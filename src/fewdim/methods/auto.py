@@ -62,11 +62,11 @@ class Auto:
     2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
-    to the noise, or elsewhere two decreases in a row are below 3 noise levels, `RandomGradient` with central
-    differences takes over for good: its steps average.  The noise is measured again when an engine gives up and, under
-    `RandomGradient`, each time the values have doubled.  Where values are exact and both engines give up,
-    `RandomPursuit` looks whether a direction still goes down, and ends the run if none of 100 does.  `explain(state)`,
-    and so `result.message`, says who took over when and why.
+    to the noise, or elsewhere two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of
+    the decrease so far), `RandomGradient` with central differences takes over for good: its steps average.  The noise
+    is measured again when an engine gives up and, under `RandomGradient`, each time the values have doubled.  Where
+    values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
+    run if none of 100 does.  `explain(state)`, and so `result.message`, says who took over when and why.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
