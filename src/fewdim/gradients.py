@@ -60,7 +60,6 @@ def representable(x: Vector, h: Floats) -> Floats:
 
 
 def fit_to_divide_by(c: Floats) -> Floats:
-    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat; 1 where none is seen at all."""
+    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat."""
     size = np.abs(c)
-    largest = float(size.max())
-    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * largest + 1e-300) if largest > 0 else np.ones_like(c)
+    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * float(size.max()) + 1e-300)

@@ -83,17 +83,6 @@ def test_curvatures_lost_in_round_off_are_no_news(known: float, length: float) -
     assert np.allclose(trial.point(0), -length)
 
 
-def test_where_no_curvature_is_seen_the_first_trial_is_not_absurdly_far() -> None:
-    asked: list[float] = []
-
-    def plane(x: Vector) -> float:
-        asked.append(float(np.abs(x).max()))
-        return float(x.sum())
-
-    minimize(plane, np.ones(4), method="quasi-newton", maxfev=80, rng=0)
-    assert next(size for size in asked if size > 10) < 100  # the first trial is the slope, then 4 times as far each
-
-
 def test_the_value_never_rises() -> None:
     def rosenbrock(x: Any) -> float:
         return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
