@@ -9,6 +9,7 @@ from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.cubic import Cubic
 from fewdim.methods.heavy_ball import HeavyBall, StabilityWarning
 from fewdim.methods.large_step import LargeStep
+from fewdim.methods.noisy_gradient import NoisyGradient
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModel
 from fewdim.methods.quasi_newton import QuasiNewton
@@ -22,6 +23,7 @@ METHODS: dict[str, type[Any]] = {
     "conjugate-sketch": ConjugateSketch,
     "quasi-newton": QuasiNewton,
     "quadratic-model": QuadraticModel,
+    "noisy-gradient": NoisyGradient,
     "random-gradient": RandomGradient,
     "random-pursuit": RandomPursuit,
     "heavy-ball": HeavyBall,
@@ -54,6 +56,7 @@ __all__ = [
     "Cubic",
     "HeavyBall",
     "LargeStep",
+    "NoisyGradient",
     "QuadraticModel",
     "QuasiNewton",
     "RandomGradient",

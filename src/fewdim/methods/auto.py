@@ -12,11 +12,11 @@ from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF, differences, visible
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
-from fewdim.methods.opening import bends_down, curvatures_seen, doubtful, stays, turned_back
+from fewdim.methods.noisy_gradient import NoisyGradient
+from fewdim.methods.opening import bends_down, curvatures_seen, doubtful, heard_again, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
-from fewdim.methods.random_gradient import RandomGradient
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.methods.story import AutoState, Change, taken_over, told
@@ -39,7 +39,7 @@ SETTLED = 1e-9  # of f and of the decrease so far: a step of quasi-Newton that g
 
 @dataclass(frozen=True)
 class Auto:
-    r"""Conjugate sketch, quasi-Newton where a full gradient pays, random gradient where noise hides the decreases.
+    r"""Conjugate sketch, quasi-Newton where a full gradient pays, noisy gradient where noise hides the decreases.
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
@@ -63,8 +63,8 @@ class Auto:
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of
-    the decrease so far), `RandomGradient` with central differences takes over for good: its steps average.  The noise
-    is measured again when an engine gives up and, under `RandomGradient`, each time the values have doubled.  Where
+    the decrease so far), `NoisyGradient` takes over for good: its steps average, and it measures the noise as it goes.
+    The noise is measured again when an engine gives up and, under the model, each time the values have doubled.  Where
     values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
     run if none of 100 does.  `explain(state)`, and so `result.message`, says who took over when and why.
 
@@ -83,7 +83,7 @@ class Auto:
 
     **Guarantee.** That of the engine in charge; the best value never rises while values are exact.
 
-    **Departures.** Not in the paper, whose Algorithm 1 is the noisy engine.
+    **Departures.** Not in the paper, whose Algorithm 1, with another step, is the noisy engine.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -139,8 +139,7 @@ class Auto:
         if s.engine == "model":
             return (yield from self._modelled(evolve(s, last=inner), inner))
         if s.engine in ("gradient", "pursuit"):
-            s = evolve(s, last=inner)
-            return (yield from self._heard(s)) if s.engine == "gradient" else s
+            return evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
         s = evolve(s, **{s.engine: inner})
         s = evolve(s, first=inner.scales.f_x if math.isnan(s.first) else s.first)
         grain = self.noise == "auto" and inner.noise <= ROUND_OFF * (s.first - inner.f_x)
@@ -173,7 +172,7 @@ class Auto:
         return taken_over(evolve(s, last=model, noise=model.noise), "model", why)
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
-        """After a step of the model: quasi-Newton once values are known to be exact, random gradient in their noise."""
+        """After a step of the model: quasi-Newton once values are known to be exact, noisy gradient in their noise."""
         s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
         opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
         bent = opened and (s.story[-1].why == "bent" or bends_down(model))
@@ -187,6 +186,9 @@ class Auto:
             newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
             return taken_over(evolve(s, newton=newton), "newton", "followed" if bent else "exact")
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
+        if self.noise == "auto" and not shared and s.nfev >= 2 * max(s.heard, s.story[-1].nfev, 2 * s.x.size):
+            model, more = yield from counted(heard_again(model, (*s.key, s.k, 4)))
+            s = evolve(s, nfev=s.nfev + more, heard=s.nfev, noise=model.noise, last=model)
         return self._in_noise(s) if shared or self._model.done(model) else s
 
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
@@ -230,21 +232,8 @@ class Auto:
         return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
 
     def _in_noise(self, s: AutoState) -> AutoState:
-        """Random gradient in charge, for good."""
-        gradient = self._gradient(s).start(s.x, (*s.key, 1))
-        return taken_over(evolve(s, last=gradient, heard=s.nfev), "gradient", "noise")
-
-    def _heard(self, s: AutoState) -> Steps[AutoState]:
-        """Each time the values have doubled, listen to the noise again: it may have changed."""
-        gradient = s.last
-        if self.noise != "auto" or s.nfev < 2 * s.heard or gradient is None or gradient.scales is None:
-            return s
-        resolution, asked = yield from counted(noise_here(s.x, gradient.f_x, (*s.key, s.k, 4)))
-        s = evolve(s, nfev=s.nfev + asked, heard=s.nfev)
-        if not resolution.noise > 0 or 0.5 < resolution.noise / s.noise < 2:
-            return s
-        scales = gradient.scales._replace(resolution=resolution)
-        return evolve(s, noise=resolution.noise, last=evolve(gradient, scales=scales))
+        """Noisy gradient in charge, for good."""
+        return taken_over(evolve(s, last=self._gradient(s).start(s.x, (*s.key, 1))), "gradient", "noise")
 
     def _stuck(self, s: AutoState) -> Steps[AutoState]:
         """Is it noise that has come up?  If not, the other engine once, then random pursuit."""
@@ -273,9 +262,9 @@ class Auto:
         newton = evolve(newton, scales=s.inner.scales)
         return taken_over(evolve(s, newton=newton), "newton", "doubt"), True
 
-    def _gradient(self, state: AutoState) -> RandomGradient:
+    def _gradient(self, state: AutoState) -> NoisyGradient:
         noise: float | Literal["auto"] = state.noise if state.noise < math.inf else "auto"  # values that overflow
-        return RandomGradient(noise=noise, batch=max(1, self.width // 2))
+        return NoisyGradient(noise=noise, batch=max(1, self.width // 2))
 
     @property
     def _sketch(self) -> ConjugateSketch:

@@ -1,4 +1,4 @@
-"""The opening of `Auto`: what the long looks of a quadratic model hand over to short steps, and how far to trust it."""
+"""What `Auto` makes of a quadratic model: what its long looks hand over to short steps, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from fewdim.core import Query, Steps
-from fewdim.directions import Vector
+from fewdim.core import Query, Steps, evolve, value
+from fewdim.directions import Key, Vector
 from fewdim.gradients import Floats, fit_to_divide_by
 from fewdim.lines import scale_of
 from fewdim.methods.quadratic_model import QuadraticModelState
+from fewdim.noise import noise_level
 
 FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
 BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where a ridge is looked for
@@ -18,6 +19,8 @@ THIRDS = (1 / 3, 2 / 3)  # of the way from the start to where the opening ends: 
 CHEAP = 8  # dimensions from which on two values more are few
 DOWN = 1e-8  # of the largest curvature along an axis: a negative one below this is round-off
 NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
+LUCK = 5  # noise levels that the lowest of many values may be too low by
+LOUDER = 2  # times the noise known: noise that has grown
 LONG = 12  # values for each coordinate, after which a model that is not near a minimum is given up
 
 
@@ -68,6 +71,16 @@ def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]
         return True
     values = yield _on_the_way(start, x, BETWEEN)
     return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())
+
+
+def heard_again(model: QuadraticModelState, key: Key) -> Steps[QuadraticModelState]:
+    """The model with the noise it is in, which may have grown, or not have been seen: 1 value, 8 more if it has."""
+    f_x = yield from value(model.x)
+    if model.scales is None or not abs(f_x - model.f_x) > LUCK * model.noise:
+        return model
+    found = yield from noise_level(model.x, f_x, key)
+    louder = found.noise > LOUDER * model.noise
+    return evolve(model, scales=model.scales._replace(resolution=found)) if louder else model
 
 
 def _on_the_way(start: Vector, end: Vector, parts: tuple[float, ...]) -> Query:

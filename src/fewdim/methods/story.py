@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 from fewdim.core import evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.noisy_slopes import NoisyGradientState
 from fewdim.methods.projected import ProjectedNewtonState
 from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewtonState
-from fewdim.methods.random_gradient import RandomGradientState
 from fewdim.methods.random_pursuit import RandomPursuitState
 
 
@@ -29,7 +29,7 @@ NAMES = {
     "model": "quadratic model",
     "sketch": "conjugate sketch",
     "newton": "quasi-Newton",
-    "gradient": "random gradient",
+    "gradient": "noisy gradient",
     "pursuit": "random pursuit",
 }
 WHY = {
@@ -65,7 +65,7 @@ class AutoState:
     first: float = math.nan  # f_x after the first step
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | ProjectedNewtonState | None = None
-    last: QuadraticModelState | RandomGradientState | RandomPursuitState | None = None  # of any other engine
+    last: QuadraticModelState | NoisyGradientState | RandomPursuitState | None = None  # of any other engine
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at
