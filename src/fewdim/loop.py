@@ -223,10 +223,11 @@ class Run:
     def _confirm(self) -> None:
         """In noise the lowest value is a lucky one: answer with the last iterate unless it measures clearly worse.
 
-        Of n values with Gaussian errors the lowest lies about sqrt(2 log n) levels too low, 5.3 for a million.
+        Of n values with Gaussian errors the lowest lies about sqrt(2 log n) levels too low, 5.3 for a million.  Where
+        values repeat none is luck.
         """
         level, session = self._noise(), self.session
-        if not level > 0 or session.nfev >= self.maxfev:
+        if not level > 0 or session.nfev >= self.maxfev or getattr(session.state, "steady", False):
             return
         # not one of the session's evaluations, whose numbers go on from nfev if the run is extended: numbered below 0
         (value,) = self.source(

@@ -45,6 +45,11 @@ class NoisyGradientState(Measured):
     lost: int = 0  # steps in a row without a value
     damping: float = 1.0
 
+    @property
+    def steady(self) -> bool:
+        """Whether values were seen to repeat: what looks like noise is rounding, or f itself, and no value is luck."""
+        return self.slopes > 0 and self.repeats == 0
+
 
 class Probed(NamedTuple):
     """What pairs asked twice tell: their means, the variance of a value and of a slope, the mean square slope."""

@@ -78,6 +78,11 @@ class AutoState:
         return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
 
     @property
+    def steady(self) -> bool:
+        """Whether the engine in charge knows that values repeat."""
+        return bool(getattr(self.inner, "steady", False))
+
+    @property
     def x(self) -> Vector:
         return self.inner.x  # type: ignore[no-any-return]
 
