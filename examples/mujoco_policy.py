@@ -77,6 +77,7 @@ def main() -> None:
     print(f"{'at the start':28}{mean:8.1f} +- {error:4.1f}")
     ways: dict[str, Callable[..., Array]] = {
         "fewdim, default": run_fewdim,
+        "fewdim, noisy-gradient": functools.partial(run_fewdim, method="noisy-gradient"),
         "fewdim, random-gradient": functools.partial(run_fewdim, method="random-gradient"),
         "CMA-ES": run_cma,
     }
