@@ -224,10 +224,11 @@ class Run:
         """In noise the lowest value is a lucky one: answer with the last iterate unless it measures clearly worse.
 
         Of n values with Gaussian errors the lowest lies about sqrt(2 log n) levels too low, 5.3 for a million.  Where
-        values repeat none is luck.
+        values repeat none is luck.  Where a method averages it has measured more than the lowest value can tell, and
+        is given up only where it ends clearly above its start.
         """
-        level, session = self._noise(), self.session
-        if not level > 0 or session.nfev >= self.maxfev or getattr(session.state, "steady", False):
+        level, session, steady = self._noise(), self.session, getattr(self.session.state, "steady", None)
+        if not level > 0 or session.nfev >= self.maxfev or steady:
             return
         # not one of the session's evaluations, whose numbers go on from nfev if the run is extended: numbered below 0
         (value,) = self.source(
@@ -235,7 +236,7 @@ class Run:
         )
         self.confirmed = 1
         fun = self._noted(value)
-        if fun <= session.lowest + 8 * level:
+        if fun <= (session.lowest if steady is None else session.first) + 8 * level:
             self.answer = session.state.x.reshape(session.shape).copy(), fun
 
     def _history(self) -> History:

@@ -177,3 +177,66 @@ def test_bad_settings() -> None:
         NoisyGradient(directions="up")
     with pytest.raises(ValueError, match=r'NoisyGradient\(noise=...\) must be "auto" or a number'):
         NoisyGradient(noise=-1)
+
+
+# ------------------------------------------------------------------------------------------- noise of other kinds
+def half(x: Vector) -> float:
+    return 0.5 * float(x @ x)
+
+
+@pytest.mark.parametrize("method", [NoisyGradient(), "auto"])
+def test_the_answer_is_not_a_lucky_value(method: Any) -> None:
+    """Noise was larger where f was: the lowest value seen is from there, and far below any since."""
+
+    def halved(x: Vector, dice: np.random.Generator) -> float:
+        return half(x) * (1 + 0.5 * dice.standard_normal())
+
+    def tailed(x: Vector, dice: np.random.Generator) -> float:
+        return half(x) + dice.standard_t(2)
+
+    assert ends(halved, half, np.ones(20), 4000, method) < 0.01
+    assert ends(tailed, half, np.ones(100), 6000, method) < 0.1
+
+
+def test_it_averages_after_a_clear_start_too() -> None:
+    def fun(x: Vector, dice: np.random.Generator) -> float:
+        return half(x) + 1e-3 * dice.standard_normal()
+
+    ours, fixed = (ends(fun, half, np.ones(100), 20000, m, seeds=3) for m in (NoisyGradient(), RandomGradient()))
+    assert ours < 0.5 * fixed
+
+
+def test_noise_that_appears_is_heard() -> None:
+    dice, asked = np.random.default_rng(0), 0
+
+    def fun(x: Vector) -> float:
+        nonlocal asked
+        asked += 1
+        return half(x) + 0.1 * dice.standard_normal() * (asked > 500)
+
+    result = minimize(fun, np.ones(100), method=NoisyGradient(), maxfev=10000, rng=0)
+    assert 0.05 < result.noise < 0.2
+    assert half(result.x) < 0.3 * half(np.ones(100))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_do_not_drive_it_away(seed: int) -> None:
+    dice = np.random.default_rng((seed, 1))
+
+    def fun(x: Vector) -> float:
+        return half(x) + 0.1 * dice.standard_normal() + 1e6 * (dice.random() < 0.003)
+
+    assert half(minimize(fun, np.ones(50), method=NoisyGradient(), maxfev=8000, rng=seed).x) < 0.5 * half(np.ones(50))
+
+
+def test_a_batch_sees_the_curvature_along_an_axis() -> None:
+    """Signs do not, and a step of many directions that allows for less than there is would not settle."""
+    weights = np.concatenate([[1000.0], np.ones(99)])
+
+    def true(x: Vector) -> float:
+        return 0.5 * float(weights @ x**2)
+
+    def fun(x: Vector, dice: np.random.Generator) -> float:
+        return true(x) + 0.01 * dice.standard_normal()
+
+    assert ends(fun, true, np.ones(100), 20000, NoisyGradient(batch=4), seeds=3) < 0.01

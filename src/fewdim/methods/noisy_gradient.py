@@ -15,6 +15,7 @@ from fewdim.methods.noisy_slopes import (
     NoisyGradientState,
     Probed,
     adopted,
+    anchored,
     best_step,
     guarded,
     learnt,
@@ -110,7 +111,7 @@ class NoisyGradient:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2 * self.count, most=4 * self.count + 16 * PROBES, vectors=1)
+        return Cost(fewest=2 * self.count, most=4 * self.count + 4 * PROBES * TRIES + 2 * PAIRS + 5, vectors=1)
 
     def start(self, x: Vector, key: Key) -> NoisyGradientState:
         return NoisyGradientState(x, key)
@@ -141,11 +142,11 @@ class NoisyGradient:
         directions = [LAWS[self.directions]((*key, j)) for j in kept.tolist()]
         height = float(values[:, kept].mean())
         x = accumulate(s.x, -h / kept.size * slopes, directions)
-        return guarded(evolve(s, x=x, lost=0), height)
+        return guarded(evolve(s, x=x, lost=0), s.x, height)
 
-    def _pairs(self, x: Vector, key: Key, count: int, radius: float) -> Steps[Values]:
+    def _pairs(self, x: Vector, key: Key, count: int, radius: float, law: str | None = None) -> Steps[Values]:
         """Values on both sides of x along the directions (*key, 0), (*key, 1), ...: two rows."""
-        directions = [LAWS[self.directions]((*key, j)) for j in range(count)]
+        directions = [LAWS[law or self.directions]((*key, j)) for j in range(count)]
         query = Query(x, tuple(Along(side * radius, u) for side in (1.0, -1.0) for u in directions))
         return (yield from insisted(query, tries=2)).reshape(2, count)
 
@@ -172,15 +173,16 @@ class NoisyGradient:
                 radius = min(WIDER * radius, high)  # noise hides the curvature, or was taken for it
             else:
                 break
-        s = evolve(s, f_x=f_x, scales=scales._replace(f_x=f_x), anchor=s.x, radius=radius)
+        s = evolve(s, f_x=f_x, scales=scales._replace(f_x=f_x), radius=radius)
         if found is None:
-            return evolve(s, blur=near / (2 * radius**2), power=0.0)
+            return anchored(evolve(s, blur=near / (2 * radius**2), power=0.0, lately=0.0), s.x)
         if found.noise > 0:
             s = adopted(s, found, radius)
         else:  # values repeat: their error is that of rounding
             blur = near / (2 * radius**2)
-            s = evolve(s, blur=blur, power=found.power + blur, slopes=2.0 * PROBES)
-        s = yield from self._curved(s, f_x, found.heights, radius)
+            power = found.power + blur
+            s = evolve(s, blur=blur, power=power, lately=power, slopes=2.0 * PROBES)
+        s = yield from self._curved(anchored(s, s.x), f_x, found.heights, radius)
         return (yield from self._widened(s, near, factor=4, better=2.0))
 
     def _reviewed(self, s: NoisyGradientState) -> Steps[NoisyGradientState]:
@@ -191,16 +193,26 @@ class NoisyGradient:
         at_x = at_x[np.isfinite(at_x)]
         if at_x.size < 2:
             return s
-        wide = max(s.radius, math.sqrt(LIFT * scales.resolution.at(s.f_x) / scales.trace))
-        s = yield from self._curved(s, float(at_x.mean()), np.empty(0), scales.reach.clip(wide))
-        s = evolve(s, heights=(), leg=0, anchor=s.x)
-        return (yield from self._widened(s, statistics(at_x.tolist())[1], factor=2, better=1.3))
+        f_x, near = statistics(at_x.tolist())
+        if s.repeats == 0:  # do values still repeat?
+            found = yield from self._probed(s.x, (*s.key, s.k, self.count + 1), s.radius)
+            s = adopted(s, found, s.radius) if found and found.noise > 0 else s
+        s, level = evolve(s, f_x=f_x), scales.resolution.at(s.f_x)
+        wide = scales.reach.clip(max(s.radius, math.sqrt(LIFT * level / scales.trace)))
+        s = yield from self._curved(s, f_x, np.empty(0), wide)
+        return (yield from self._widened(s, near, factor=2, better=1.3))
 
     def _curved(self, s: NoisyGradientState, f_x: float, heights: Values, radius: float) -> Steps[NoisyGradientState]:
-        """The state with trace and smoothness from pairs at this radius, those known and 8 more."""
+        """The state with trace and smoothness from pairs at this radius, those known and 8 more.
+
+        For one direction a step counts the curvature that the method's own directions see, for more of them that of
+        all directions, which signs do not see along the axes.
+        """
         scales, first = s.scales, heights.size > 0
         assert scales is not None
-        values = yield from self._pairs(s.x, (*s.key, s.k, self.count + 2), PAIRS, radius)
+        law = self.directions if self.count == 1 else "gaussian"
+        heights = heights if self.count == 1 else np.empty(0)
+        values = yield from self._pairs(s.x, (*s.key, s.k, self.count + 2), PAIRS, radius, law)
         heights = np.concatenate([heights, values.mean(axis=0)])
         lifts = heights[np.isfinite(heights)] - f_x
         if lifts.size < 2:
@@ -208,8 +220,8 @@ class NoisyGradient:
         noise = scales.resolution.at(f_x)
         trace = 2 * max(abs(float(lifts.mean())), noise / math.sqrt(lifts.size)) / radius**2
         variance = statistics(lifts.tolist())[1]
-        spread = 2 * math.sqrt(max(variance - 0.4 * noise * noise, 0.0) / 2) / radius**2
-        if not first:
+        spread = 2 * math.sqrt(max(variance - 0.5 * noise * noise, 0.0) / 2) / radius**2
+        if not first and 0.25 < trace / scales.trace < 4:
             trace, spread = (trace + scales.trace) / 2, (spread + scales.smoothness) / 2
         if not trace + spread < math.inf:
             return s

@@ -15,6 +15,8 @@ from fewdim.scales import Measured, Scales
 
 LARGEST = 1e150  # values that are taken for values
 SHORT, RECENT = 20, 0.5  # slopes that averages look back over: so many, or this fraction of all
+LATELY, SUNK = 64, 0.4  # slopes whose mean square, once below this part of the long average, takes its place
+OUTLIER = 6  # root mean squares: slopes are taken to be no larger, nor noise
 DOUBT = 0.3  # standard errors taken off the share of the slopes that is not noise
 HEIGHTS = 8  # means of pairs that are compared
 LEG, STRETCH = 48, 0.25  # steps to the next anchor: so many, or this fraction of all
@@ -35,20 +37,22 @@ class NoisyGradientState(Measured):
     radius: float = math.nan
     blur: float = math.nan  # variance of a slope
     power: float = math.nan  # mean square of the slopes
+    lately: float = math.nan  # the same of the last few
     slopes: float = 0.0  # how many slopes `power` is the mean of
     repeats: float = 0.0  # how many pairs, asked twice, `blur` is the mean of; 0 where values repeat
     repeated: int = 0  # how many have been asked twice
     reviewed: int = 0  # k when trace and radius were last measured
     anchor: Vector | None = None
+    there: tuple[float, float, float] = (math.nan,) * 3  # power, blur and noise at the anchor
     heights: tuple[float, ...] = ()  # means of the pairs of the first steps since the anchor, and of the last
     leg: int = 0  # steps since the anchor
     lost: int = 0  # steps in a row without a value
     damping: float = 1.0
 
     @property
-    def steady(self) -> bool:
-        """Whether values were seen to repeat: what looks like noise is rounding, or f itself, and no value is luck."""
-        return self.slopes > 0 and self.repeats == 0
+    def steady(self) -> bool | None:
+        """Whether values repeat: what looks like noise is rounding, or f itself, and no value is luck."""
+        return self.repeats == 0 if self.slopes > 0 else None
 
 
 class Probed(NamedTuple):
@@ -82,26 +86,37 @@ def adopted(s: NoisyGradientState, found: Probed, radius: float) -> NoisyGradien
     """The state with another radius, and what was found there."""
     assert s.scales is not None
     scales, n = _noisy(s.scales, found.noise), found.heights.size
-    s = evolve(s, scales=scales, radius=radius, heights=(), blur=found.blur, power=found.power)
-    return evolve(s, slopes=2.0 * n, repeats=float(n))
+    s = evolve(s, scales=scales, radius=radius, blur=found.blur, power=found.power, lately=found.power)
+    return anchored(evolve(s, slopes=2.0 * n, repeats=float(n)), s.x)
 
 
 def narrowed(s: NoisyGradientState, radius: float) -> NoisyGradientState:
     """The state with another radius, where noise is as it was."""
     blur = s.blur * (s.radius / radius) ** 2
-    return evolve(s, radius=radius, heights=(), blur=blur, power=max(s.power - s.blur, 0.0) + blur)
+    power = max(s.power - s.blur, 0.0) + blur
+    return anchored(evolve(s, radius=radius, blur=blur, power=power, lately=power), s.x)
 
 
 def learnt(s: NoisyGradientState, values: Values) -> tuple[NoisyGradientState, Values]:
     """The state with what these pairs, two rows, or four if asked twice, tell of slopes and noise; and the slopes."""
     scales, m, slopes = s.scales, values.shape[1], (values[0::2] - values[1::2]) / (2 * s.radius)
     assert scales is not None
+    bound = OUTLIER * math.sqrt(s.power) if s.power > 0 else math.inf
+    slopes = np.clip(slopes, -bound, bound)
     n = min(s.slopes + m, max(SHORT, RECENT * s.k * m))
-    s = evolve(s, slopes=n, power=s.power + min(1.0, m / n) * (float(np.mean(slopes**2)) - s.power))
+    square = float(np.mean(slopes**2))
+    power, lately = (
+        s.power + min(1.0, m / n) * (square - s.power),
+        s.lately + min(1.0, m / LATELY) * (square - s.lately),
+    )
+    if lately < SUNK * power:
+        power, n = lately, LATELY
+    s = evolve(s, slopes=n, power=power, lately=lately)
     if len(values) == 4:
         noise, blur = _noise(values, slopes)
         n = min(s.repeats + m, max(SHORT, RECENT * s.repeated))
         share, known = min(1.0, m / n), scales.resolution.noise * scales.resolution.noise
+        noise = min(noise, OUTLIER**2 * known)
         s = evolve(s, scales=_noisy(scales, known + share * (noise - known)), blur=s.blur + share * (blur - s.blur))
         s = evolve(s, repeats=n, repeated=s.repeated + m)
     return s, slopes.mean(axis=0)
@@ -134,12 +149,23 @@ def best_step(s: NoisyGradientState, m: int, share: float) -> float:
 
 
 def returned(s: NoisyGradientState) -> NoisyGradientState:
-    """Back at the anchor, with a shorter step."""
-    return evolve(s, x=s.x if s.anchor is None else s.anchor, damping=BACK * s.damping, heights=(), leg=0, lost=0)
+    """Back at the anchor, and at what was known there, with a shorter step."""
+    s = evolve(s, damping=BACK * s.damping, heights=(), leg=0, lost=0)
+    if s.anchor is None or s.scales is None:
+        return s
+    power, blur, noise = s.there
+    return evolve(s, x=s.anchor, power=power, lately=power, blur=blur, scales=_noisy(s.scales, noise * noise))
 
 
-def guarded(s: NoisyGradientState, height: float) -> NoisyGradientState:
-    """Back to the anchor where the pairs, the last of this mean, have risen; x as the new anchor after a leg."""
+def anchored(s: NoisyGradientState, x: Vector) -> NoisyGradientState:
+    """The state with x, and what is known there, to go back to."""
+    return evolve(s, anchor=x, there=(s.power, s.blur, s.noise), heights=(), leg=0)
+
+
+def guarded(s: NoisyGradientState, before: Vector, height: float) -> NoisyGradientState:
+    """Back to the anchor where the pairs, the last of this mean around `before`, have risen; that as the new anchor
+    after a leg.
+    """
     scales = s.scales
     assert scales is not None
     heights = (*s.heights[:HEIGHTS], *s.heights[HEIGHTS:][1 - HEIGHTS :], height)
@@ -151,7 +177,7 @@ def guarded(s: NoisyGradientState, height: float) -> NoisyGradientState:
         risen = risen or last - first > RISE * math.sqrt((spread + more) / HEIGHTS)
     if risen:
         return returned(s)
-    return evolve(s, anchor=s.x, heights=(), leg=0) if s.leg >= max(LEG, STRETCH * s.k) else s
+    return anchored(s, before) if s.leg >= max(LEG, STRETCH * s.k) else s
 
 
 def statistics(values: Sequence[float]) -> tuple[float, float]:

@@ -78,9 +78,9 @@ class AutoState:
         return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
 
     @property
-    def steady(self) -> bool:
-        """Whether the engine in charge knows that values repeat."""
-        return bool(getattr(self.inner, "steady", False))
+    def steady(self) -> bool | None:
+        """Whether values repeat, if the engine in charge knows."""
+        return getattr(self.inner, "steady", None)
 
     @property
     def x(self) -> Vector:
