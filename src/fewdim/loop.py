@@ -129,7 +129,7 @@ class Run:
     def _loop(self) -> str:
         session = self.session
         while not session.done:
-            reserve = 1 if self._noise() > 0 else 0  # for the answer
+            reserve = 1 if self._noise() > 0 and not self._steady() else 0  # for the answer
             room = self.maxfev - reserve - session.nfev
             if room <= 0:
                 return "maxfev"
@@ -220,6 +220,10 @@ class Run:
         """The noise level that the method measured or was given; nan when its states do not tell."""
         return float(getattr(self.session.state, "noise", math.nan))
 
+    def _steady(self) -> bool | None:
+        """Whether values were seen to repeat; None when states do not tell."""
+        return getattr(self.session.state, "steady", None)
+
     def _confirm(self) -> None:
         """In noise the lowest value is a lucky one: answer with the last iterate unless it measures clearly worse.
 
@@ -227,7 +231,7 @@ class Run:
         values repeat none is luck.  Where a method averages it has measured more than the lowest value can tell, and
         is given up only where it ends clearly above its start.
         """
-        level, session, steady = self._noise(), self.session, getattr(self.session.state, "steady", None)
+        level, session, steady = self._noise(), self.session, self._steady()
         if not level > 0 or session.nfev >= self.maxfev or steady:
             return
         # not one of the session's evaluations, whose numbers go on from nfev if the run is extended: numbered below 0
