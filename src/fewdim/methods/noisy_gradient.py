@@ -51,8 +51,9 @@ class NoisyGradient:
     with central slopes s = u'g + noise.  v is the variance of that noise, from pairs that are asked twice (each 16th
     step, and all where noise is half of the slopes or more), and S = |g|^2 what it leaves of the mean square of the
     slopes.  This h lowers E f most: where slopes are clear it is the step of `RandomGradient`, and as |g| sinks into
-    the noise it shrinks with |g|^2 / v, so that the noise averages out: the gap falls like 1/k where f is strongly
-    convex.
+    the noise it shrinks with |g|^2 / v, so that the noise averages out.  S is taken a little lower than estimated,
+    and no slope larger than 6 times their root mean square.  In very long runs S is too small to be told from its
+    error, and progress slows down.
 
     The radius is as wide as lifts a pair 15 noise levels above f; narrower where the noise at the ends of a pair is
     more than at x, as that of mini-batches is, and slopes over a shorter distance are less noisy.
@@ -70,9 +71,8 @@ class NoisyGradient:
     about 50 at the start, more where noise hides the curvature, and 20 to 100 each time the steps have doubled, for
     trace and radius.  One vector beyond x is held.
 
-    **Guarantee.** On a quadratic, with S and v known, E f falls each step by h S / 2.  It does not run away: where the
-    pairs of the last 8 steps are clearly higher than those 8 with which a leg of the run began, it goes back there,
-    with a shorter step.
+    **Guarantee.** On a quadratic, with S and v known, E f falls each step by h S / 2.  Where the pairs of the last 8
+    steps are clearly higher than those 8 with which a leg of the run began, it goes back there, with a shorter step.
 
     **Departures.** Not in the paper, which has no noise; its Algorithm 1 with another step.
 
