@@ -74,7 +74,8 @@ def minimize(
         evaluations (1000 at most).  In noise values do not stand still and `maxfev` ends the run.
     noise : float or "auto"
         "auto" looks for noise of fun (2 evaluations) and estimates its level (8 more), 0 means exact up to round-off, a
-        number is the level.  In noise the answer is the last iterate, measured once more, not the luckiest value.
+        number is the level.  In noise the answer is the last iterate, measured once more, not the luckiest value
+        (the lowest where values were seen to repeat).
         Values rounded to single precision are noise of that size.
     rng : None, int or numpy.random.Generator
         The same seed gives the same run.
