@@ -28,6 +28,7 @@ import numpy as np
 import fewdim
 from benchmarks.harness import TARGETS, run
 from benchmarks.problems import problem
+from fewdim.methods.newton_steps import explaining
 
 PROBLEMS = (
     "power-1-100-rotated",
@@ -77,14 +78,19 @@ def _no_pass(s: Any) -> Any:
     return s, [0.0] * len(s.memory)
 
 
-def _no_diagonal(s: Any, diagonal: Any) -> Any:
+def _no_diagonal(s: Any, diagonal: Any, g: Any) -> Any:
     """The multiple of the identity that the diagonal averages to."""
-    return np.full_like(diagonal, diagonal.mean())
+    return (np.full_like(diagonal, diagonal.mean()),)
 
 
-def _diagonal(s: Any, diagonal: Any) -> Any:
+def _diagonal(s: Any, diagonal: Any, g: Any) -> Any:
     """The diagonal, whatever it explains."""
-    return diagonal
+    return (diagonal,)
+
+
+def _no_plane(s: Any, diagonal: Any, g: Any) -> Any:
+    """The one of both that explains the latest changes better, in many dimensions as in few."""
+    return (explaining(s.steps, s.changes, diagonal),)
 
 
 VARIANTS: dict[str, Variant] = {
@@ -109,8 +115,10 @@ VARIANTS: dict[str, Variant] = {
     "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
     "no longer where curvature is negative": Variant("opening", names={f"{OPENING}:NEAR": math.inf}),
     "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
-    "no diagonal": Variant("diagonal", names={f"{NEWTON}:_explaining": _no_diagonal}),
-    "diagonal always": Variant("diagonal", names={f"{NEWTON}:_explaining": _diagonal}),
+    "no diagonal": Variant("diagonal", names={f"{NEWTON}:_bases": _no_diagonal}),
+    "diagonal always": Variant("diagonal", names={f"{NEWTON}:_bases": _diagonal}),
+    "no plane": Variant("plane", names={f"{NEWTON}:_bases": _no_plane}),
+    "no plane, short line searches": Variant("plane", names={f"{NEWTON}:CHEAP": math.inf}),
     "quasi-Newton only": Variant("engine", fewdim.QuasiNewton()),
     "sketch only": Variant("engine", fewdim.ConjugateSketch()),
     "sketch only, signs": Variant("direction law", fewdim.ConjugateSketch(directions="signs")),

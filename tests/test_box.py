@@ -97,6 +97,22 @@ def test_active_bounds_cost_no_more_than_they_do_l_bfgs_b() -> None:
         assert ours <= theirs
 
 
+@pytest.mark.parametrize(("method", "penalty"), [("auto", 1.0), ("quasi-newton", 1.0), ("quasi-newton", 1e3)])
+def test_a_penalty_across_many_bounds_costs_no_more_than_it_does_l_bfgs_b(method: str, penalty: float) -> None:
+    """Shares that add up to 1, none above 0.05: a step that is cut off at the bounds coordinate by coordinate leaves
+    the plane of such sums, and must be made short.
+    """
+    rng, d = np.random.default_rng(1), 100
+    factors, own, gains = 0.1 * rng.standard_normal((d, 10)), rng.uniform(0.01, 0.05, d), rng.uniform(0, 0.05, d)
+
+    def fun(x: Any) -> float:
+        return float(5 * np.sum((x @ factors) ** 2) + 5 * own @ x**2 - gains @ x + penalty * (x.sum() - 1) ** 2)
+
+    x0, bounds, tight = np.full(d, 1 / d), [(0, 0.05)] * d, {"ftol": 0, "gtol": 0, "maxfun": 4000}
+    theirs = reference(fun, x0, bounds=bounds, method="L-BFGS-B", options=tight)
+    assert minimize(fun, x0, bounds=bounds, method=method, maxfev=theirs.nfev, rng=0).fun <= theirs.fun
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 10))
 def test_any_convex_quadratic_in_any_box_is_solved(seed: int, d: int) -> None:

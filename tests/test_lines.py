@@ -165,6 +165,12 @@ def test_single_precision_is_noise_of_its_size() -> None:
         assert 0.1 * unit < found.noise < 2 * unit  # rounding errors are uniform: 0.29 of a unit
 
 
+def test_a_constant_0_far_from_the_origin_is_measured_without_harm() -> None:
+    """The error of a value, 1e-300, by the square of a radius of 1e14, is 0."""
+    scales, _ = answer(measure(np.full(5, 1e14), (1,), noise="auto"), lambda x: 0.0)
+    assert 0 < scales.smoothness <= scales.trace < 1e-200
+
+
 def test_a_constant_function_is_measured_without_harm() -> None:
     scales, count = answer(measure(np.ones(5), (1,), noise="auto"), lambda x: 3.0)
     assert scales.resolution.noise == 0

@@ -122,7 +122,7 @@ def attach(
 
     Their numbers lie below 0 and depend on where the run ended, so that a journal can tell them from the run's own.
     """
-    if result.reason in ("interrupted", "failures"):
+    if result.reason in ("interrupted", "failures", "unbounded"):
         result.certificate = None
         return result
     level = result.noise if noise == "auto" and result.noise >= 0 else noise

@@ -60,6 +60,6 @@ def representable(x: Vector, h: Floats) -> Floats:
 
 
 def fit_to_divide_by(c: Floats) -> Floats:
-    """Curvatures made fit to divide by: negative ones count a tenth, and none is flat."""
+    """Curvatures made fit to divide by: what counts is their size, and none is flat."""
     size = np.abs(c)
-    return np.maximum(np.where(c > 0, c, 0.1 * size), FLAT * float(size.max()) + 1e-300)
+    return np.maximum(size, FLAT * float(size.max()) + 1e-300)

@@ -25,6 +25,7 @@ log = logging.getLogger("fewdim")
 
 WINDOW = 200  # evaluations over which more than half failing ends a run
 DEAD = 50  # failures in a row that end it
+ENDLESS = 1e100  # times the size of the first value, or 1: a value so far below zero has no minimum beneath it
 REASONS = {  # reason: status, success, sentence
     "target": (0, True, "The target f_target was reached."),
     "converged": (0, True, "The second half of the evaluations gained less than tol of the total decrease."),
@@ -34,6 +35,7 @@ REASONS = {  # reason: status, success, sentence
     "callback": (3, False, "The callback stopped the run."),
     "interrupted": (4, False, "The run was interrupted from the keyboard."),
     "failures": (5, False, "More than half of the last evaluations gave no value."),
+    "unbounded": (8, False, "Values fall without end: fun seems to have no minimum."),
     "raised": (6, False, "An exception ended the run."),
     "running": (7, False, "The run goes on."),
 }
@@ -99,7 +101,7 @@ class Run:
         """Evaluate what the session asks until a rule ends it; the reason."""
         try:
             reason = self._loop()
-            if reason not in ("target", "failures"):
+            if reason not in ("target", "failures", "unbounded"):
                 self._confirm()
             return reason
         except BaseException as error:
@@ -187,6 +189,8 @@ class Run:
             return "target"
         if self.recent[-1] and (2 * sum(self.recent) > WINDOW or self.dead >= DEAD):
             return "failures"
+        if low < -ENDLESS * max(1.0, abs(session.first)):
+            return "unbounded"
         return "maxtime" if time.monotonic() > self.deadline else ""
 
     def _track(self, n: int, low: float) -> None:

@@ -106,15 +106,15 @@ def minimize(
         evaluations come on top of `maxfev` and are counted in `nfev`.
     bounds : Bounds or sequence of pairs, optional
         As in scipy; fun never sees a point outside.  "quasi-newton", and the default as soon as a coordinate comes near
-        a bound, project.  Others work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all methods
+        a bound, keep to them by themselves.  Others work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all methods
         can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1 where there is one bound).
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         x, fun, success, status, message, nfev (all evaluations: f(x0) and those spent on estimates too), nit, and
-        reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted" or "failures"),
-        nfail, noise (the level the method used, nan if it has none), bound (of fun - f*, where a method
+        reason ("target", "converged", "finished", "maxfev", "maxtime", "callback", "interrupted", "failures" or
+        "unbounded"), nfail, noise (the level the method used, nan if it has none), bound (of fun - f*, where a method
         gives one, else nan), history (best value against evaluations; `result.plot()` draws it).
         Ctrl-C returns the best so far; any other exception that ends the run carries it as `partial_result`.
 

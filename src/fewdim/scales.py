@@ -72,7 +72,7 @@ def curvature(
         c = np.concatenate([c, rest.curvatures])
     if c.size == 0:
         return Curvature(least / radius**2, least / radius**2)
-    floor = resolution.at(f_x) / radius**2
+    floor = max(resolution.at(f_x) / radius**2, 1e-300)  # around an x of 1e14 the quotient may vanish
     largest = max(float(np.abs(c).max()), floor)  # squares of c alone may overflow
     blur = resolution.noise / radius**2  # f(x) is common to all and does not make them differ
     variance = float(np.var(c / largest, ddof=1)) * largest if c.size > 1 else 2 * largest

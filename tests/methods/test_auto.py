@@ -1,6 +1,7 @@
 """The default: which engine is in charge, and that it was the right one."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -178,12 +179,28 @@ def test_a_model_that_meets_missing_values_is_given_up() -> None:
     assert result.fun < -52.8
 
 
-@pytest.mark.parametrize("d", [3, 31])
-def test_no_bottom_is_no_reason_to_spend_the_budget(d: int) -> None:
+@pytest.mark.parametrize("fun", [lambda x: -float(x @ x), lambda x: float(x.sum())], ids=["bent", "plane"])
+@pytest.mark.parametrize("d", [3, 31, 200])
+def test_no_bottom_is_no_reason_to_spend_the_budget(d: int, fun: Callable[[Any], float]) -> None:
     with np.errstate(over="ignore"):
-        result = minimize(lambda x: -float(x @ x), np.ones(d), rng=0)
-    assert result.reason == "failures"
+        result = minimize(fun, np.ones(d), rng=0)
+    assert (result.reason, result.success) == ("unbounded", False)
+    assert "no minimum" in result.message
     assert result.nfev < 5000
+
+
+def test_where_curvature_is_negative_short_steps_are_tried_too() -> None:
+    """Sums of 20 neighbours, each x / (1 + x^2), which falls on both sides of x = 1: long looks lead away, and end at a
+    minimum that is far higher than the one which slopes lead to.
+    """
+
+    def fun(x: Any) -> float:
+        sums = np.convolve(x / (1 + x * x), np.ones(20), "valid")
+        return float(10 * sums @ sums + np.sum(x**4) / 100)
+
+    _, session = engines(fun, np.ones(40), 2400)
+    assert session.lowest < 0.01 * fun(np.ones(40))
+    assert reasons(session)[-1] == "doubt"
 
 
 def bowl(f: float) -> float:

@@ -1,10 +1,12 @@
 """Quasi-Newton on differences: exact where it says so, sparing, and honest about noise."""
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize as reference
 
 from fewdim import QuasiNewton, Session, minimize
 from fewdim.core import evolve
@@ -81,6 +83,41 @@ def test_curvatures_lost_in_round_off_are_no_news(known: float, length: float) -
     sides = next(steps)
     trial = steps.send(np.array([1 + float(sides.point(i).sum()) / 64 for i in range(len(sides))]))
     assert np.allclose(trial.point(0), -length)
+
+
+def test_the_first_step_ends_at_the_lowest_point_of_a_plane() -> None:
+    """The plane of the slopes and of the slopes by curvatures: the gradient at its lowest point is orthogonal to it."""
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    units = np.geomspace(1, 30, 60)
+    hessian = np.diag(units) @ basis @ np.diag(np.geomspace(1, 100, 60)) @ basis.T @ np.diag(units)
+    before, after = states(QuasiNewton(), lambda x: 0.5 * float(x @ hessian @ x), rng.standard_normal(60), 1)
+    g, left = hessian @ before.x, hessian @ after.x
+    for direction in (g, g / np.diag(hessian)):
+        assert abs(left @ direction) < 1e-3 * np.linalg.norm(left) * np.linalg.norm(direction)
+
+
+def tridia(x: Any) -> float:
+    """Curvatures along the axes tell nearly all (Buckley's no. 8)."""
+    return float((x[0] - 1) ** 2 + np.arange(2, x.size + 1) @ (2 * x[1:] - x[:-1]) ** 2)
+
+
+def cragg(x: Any) -> float:
+    """Curvatures along the axes change all the way, by powers of ten (Cragg and Levy)."""
+    a, b, c, e = x[:-3:2], x[1:-2:2], x[2:-1:2], x[3::2]
+    terms = (np.exp(a) - b) ** 4, 100 * (b - c) ** 6, (np.tan(c - e) + c - e) ** 4, a**8, (e - 1) ** 2
+    return float(sum(term.sum() for term in terms))
+
+
+@pytest.mark.parametrize(("fun", "x0", "floor"), [(tridia, 1.0, 0.0), (cragg, 2.0, 32.27)])
+def test_no_more_values_than_l_bfgs_b_whether_the_diagonal_tells_or_misleads(fun: Any, x0: float, floor: float) -> None:
+    start, needed = np.r_[1.0, np.full(99, x0)], []
+    target = floor + 1e-4 * (fun(start) - floor)
+    for solve in (partial(minimize, method="quasi-newton", maxfev=6000), partial(reference, method="L-BFGS-B")):
+        values: list[float] = []
+        solve(lambda x, values=values: values.append(fun(x)) or values[-1], start)
+        needed.append(int(np.argmax(np.array(values) <= target)) or 10**9)
+    assert needed[0] <= needed[1]
 
 
 def test_the_value_never_rises() -> None:

@@ -3,7 +3,7 @@
 0   done: the target is reached, nothing is left to improve, or the budget is spent and no target was given
 1   the target was not reached; the point is not certified
 2   something on the command line is wrong
-3   too many evaluations gave no value
+3   too many evaluations gave no value, or values fall without end
 4   the function, the journal or a file cannot be used
 130 interrupted (Ctrl-C); the best so far is kept
 """

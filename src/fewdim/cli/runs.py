@@ -117,7 +117,7 @@ def _measured(path: Path) -> bool:
 
 
 def _code(result: Any, target: float | None) -> int:
-    if result.reason in ("interrupted", "failures"):
+    if result.reason in ("interrupted", "failures", "unbounded"):
         return INTERRUPTED if result.reason == "interrupted" else FAILURES
     return DONE if target is None or result.reason == "target" else MISSED
 

@@ -34,7 +34,7 @@ LOOKS = 12  # directions that tell how many matter
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
-SETTLED = 1e-9  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
+SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Auto:
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
     model goes on, until the values of its points differ by less than 1e-6 of the decrease so far, a step ends where f
-    has no value, or 12d values are spent.  The looks are long: where the minimum found may not be the nearest (an axis
-    bends downwards, it lies far off, or f rises on the way) it descends once more, from where they began, by short
-    steps, and keeps the lower.
+    has no value, or 12d values are spent.  The looks are long: where the minimum found may not be the nearest (there
+    was negative curvature, it lies far off, or f rises on the way) it descends once more, from where they began, by
+    short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
@@ -255,6 +255,7 @@ class Auto:
                 return s, False
             return taken_over(evolve(s, newton=s.found), "newton", "lower"), True
         doubt, asked = yield from counted(doubtful(opening, s.x, s.inner.f_x))
+        doubt = doubt or "bent" in (change.why for change in s.story)
         s = evolve(s, nfev=s.nfev + asked, found=s.newton)
         if not doubt or opening.first is None:
             return s, False

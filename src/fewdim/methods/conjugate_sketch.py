@@ -211,8 +211,9 @@ class ConjugateSketch:
         if central and float(found.curvatures.sum()) > 0:
             trace = 0.5 * trace + 0.5 * float(found.curvatures.mean())
         rank = effective_rank(found.curvatures) if first else s.rank
-        slope = -float(found.slopes @ found.slopes) / n
-        if not slope < 0:
+        with np.errstate(over="ignore"):
+            slope = -float(found.slopes @ found.slopes) / n
+        if not -math.inf < slope < 0:
             return found.f_x, None
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
         return found.f_x, Sketch(p, slope, trace, rank)

@@ -187,8 +187,7 @@ class NoisyGradient:
 
     def _reviewed(self, s: NoisyGradientState) -> Steps[NoisyGradientState]:
         """Measure the trace at x again, which counts half, and set the radius anew."""
-        scales, s = s.scales, evolve(s, reviewed=s.k)
-        assert scales is not None
+        s = evolve(s, reviewed=s.k)
         at_x = yield Query(s.x, (None,) * 4)
         at_x = at_x[np.isfinite(at_x)]
         if at_x.size < 2:
@@ -197,8 +196,10 @@ class NoisyGradient:
         if s.repeats == 0:  # do values still repeat?
             found = yield from self._probed(s.x, (*s.key, s.k, self.count + 1), s.radius)
             s = adopted(s, found, s.radius) if found and found.noise > 0 else s
-        s, level = evolve(s, f_x=f_x), scales.resolution.at(s.f_x)
-        wide = scales.reach.clip(max(s.radius, math.sqrt(LIFT * level / scales.trace)))
+        s = evolve(s, f_x=f_x)
+        scales = s.scales
+        assert scales is not None
+        wide = scales.reach.clip(max(s.radius, math.sqrt(LIFT * scales.resolution.at(f_x) / scales.trace)))
         s = yield from self._curved(s, f_x, np.empty(0), wide)
         return (yield from self._widened(s, near, factor=2, better=1.3))
 

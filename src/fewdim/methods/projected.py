@@ -1,4 +1,4 @@
-"""A step of `QuasiNewton` within bounds: Newton's direction on the free coordinates, projected onto the box.
+"""A step of `QuasiNewton` within bounds: to where a quadratic model of f is lowest in the box.
 
 A coordinate is fixed while it lies on a bound and its slope points outwards.  Fixed coordinates take no part in the
 direction, and their slopes are looked at only now and then: after 1, 2, 4, ... 16 steps, from 1 again when one of them
@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import Bounds, minimize
 
 from fewdim.box import ON, Box
 from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
 from fewdim.gradients import Floats, fit_to_divide_by, representable
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
+from fewdim.methods.newton_steps import CHEAP, explaining, product_by, search
 from fewdim.methods.quasi_newton import (
     CLEAR,
     Q,
     QuasiNewton,
     QuasiNewtonState,
-    newton_direction,
     remembered,
-    search,
 )
 from fewdim.noise import noise_level
 from fewdim.scales import Scales, start_value
@@ -121,17 +121,22 @@ def on_bounds(box: Box, at: Place, g: Floats) -> Mask:
 class ProjectedNewton(QuasiNewton):
     r"""`QuasiNewton` within bounds.
 
-    .. math:: x_{k+1} = P(x_k + a_k p_k), \qquad p_k = P(x_k - (H_k g_k)_F) - x_k
+    .. math:: x_{k+1} = P(x_k + a_k p_k), \qquad p_k = \arg\min_p \; g_k'p + \tfrac12 p'B_k p
+        \quad \text{within the bounds}, \; p = 0 \text{ off } F
 
-    where P clips to the bounds and F are the free coordinates: all but those on a bound whose slope points outwards.
+    where P clips to the bounds, B is the limited-memory BFGS matrix and F are the free coordinates: all but those on a
+    bound whose slope points outwards.  The model costs no values of f; scipy's L-BFGS-B minimises it.  A Newton step
+    that is clipped instead leaves the valleys that run across several coordinates, and must be made short.
 
     **Cost.** A look at the noise, 2d values for a first gradient, then a value for each free coordinate a step, for
     every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line search.
 
     References
     ----------
-    Bertsekas. Projected Newton methods for optimization problems with simple constraints. SIAM J. Control Optim. 20,
-    1982.
+    Byrd, Lu, Nocedal, Zhu. A limited memory algorithm for bound constrained optimization. SIAM J. Sci. Comput. 16,
+    1995.
+    Byrd, Nocedal, Schnabel. Representations of quasi-Newton matrices and their use in limited memory methods. Math.
+    Program. 63, 1994.
     """
 
     box: Box = field(kw_only=True)
@@ -168,7 +173,7 @@ class ProjectedNewton(QuasiNewton):
             s = evolve(s, look=look, wait=min(2 * look, RARELY))
         p, slope = self._direction(s, at, g, diagonal)
         if -math.inf < slope < 0:
-            trial = yield from search(lambda a: along(self.box, at, p, a), s.f_x, slope)
+            trial = yield from search(lambda a: along(self.box, at, p, a), s.f_x, slope, math.nan, g.size >= CHEAP)
             if trial.a > 0:
                 there = Place.of(self.box, at.x + trial.a * p, at.y.dtype)
                 with np.errstate(all="ignore"):
@@ -212,10 +217,29 @@ class ProjectedNewton(QuasiNewton):
         """A step on the free coordinates that ends in the box, and the slope along it."""
         free, low, high = ~s.fixed if s.fixed is not None else np.ones(g.size, bool), self.box.low, self.box.high
         with np.errstate(all="ignore"):
-            p = np.clip(at.x + newton_direction(faced(s, free), diagonal, g * free) * free, low, high) - at.x
+            p = lowest_in_box(s, g, diagonal, np.where(free, low - at.x, 0.0), np.where(free, high - at.x, 0.0))
             if not float(g @ p) < 0:
                 p = np.clip(at.x - free * g / diagonal, low, high) - at.x
             return p, float(g @ p)
+
+
+def lowest_in_box(s: ProjectedNewtonState, g: Floats, diagonal: Floats, low: Floats, high: Floats) -> Floats:
+    """The p between bounds at which g'p + p'Bp / 2 is lowest, B the limited-memory BFGS matrix; no values of f."""
+    base = explaining(s.steps, s.changes, diagonal)
+    product, unit = product_by(s.steps, s.changes, base), 1 / np.sqrt(base)  # in such units B is near the identity
+    scale = float(np.sum((g * unit) ** 2))
+    if not 0 < scale < math.inf:
+        return np.zeros_like(g)
+
+    def model(z: Floats) -> tuple[float, Floats]:
+        p = unit * z
+        bent = product(p)
+        return float((g + 0.5 * bent) @ p) / scale, (g + bent) * unit / scale
+
+    bounds = Bounds(np.minimum(low, 0.0) / unit, np.maximum(high, 0.0) / unit)
+    settings = {"maxiter": 200, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-12}
+    told = minimize(model, np.zeros_like(g), jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
+    return np.asarray(np.clip(unit * told.x, np.minimum(low, 0.0), np.maximum(high, 0.0)))
 
 
 def _divisors(c: Floats, size: Floats) -> Floats:
@@ -223,13 +247,6 @@ def _divisors(c: Floats, size: Floats) -> Floats:
     scaled = c * size**2
     seen = np.abs(scaled[~np.isnan(scaled)])
     return fit_to_divide_by(np.where(np.isnan(scaled), float(np.median(seen)) if seen.size else 1.0, scaled)) / size**2
-
-
-def faced(s: ProjectedNewtonState, free: Mask) -> ProjectedNewtonState:
-    """The pairs as far as they lie in the free coordinates, those with positive curvature there."""
-    pairs = [(step * free, y * free) for step, y in zip(s.steps, s.changes, strict=True)]
-    kept = [(a, b) for a, b in pairs if float(a @ b) > 1e-10 * math.sqrt(float(a @ a) * float(b @ b))]
-    return evolve(s, steps=tuple(a for a, _ in kept), changes=tuple(b for _, b in kept))
 
 
 def along(box: Box, at: Place, p: Floats, a: float) -> Steps[float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
@@ -13,16 +12,23 @@ from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, perturb
 from fewdim.gradients import Floats, central, fit_to_divide_by, forward, representable
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
+from fewdim.methods.newton_steps import (
+    CHEAP,
+    Course,
+    even,
+    explaining,
+    lowest_of_plane,
+    newton_direction,
+    search,
+    within_reach,
+)
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.noise import noise_here
 from fewdim.scales import Measured, Scales, curvature, measure, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
-LATEST = 5  # pairs by which the diagonal is judged
 TINY = 1e-300  # a square below has lost its digits
-LONGEST = 1e6  # of the scale of x, or 1: how far the first trial of a line search goes where curvature is not seen
-STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,6 @@ class QuasiNewtonState(Measured):
 Q = TypeVar("Q", bound=QuasiNewtonState)
 
 
-class Trial(NamedTuple):
-    """A step of length a along a direction, its value, and how many values it took to find."""
-
-    a: float
-    f_a: float
-    tries: int
-
-
 @dataclass(frozen=True)
 class QuasiNewton:
     r"""Newton's direction from the gradients of past steps, gradients from differences along every axis.
@@ -63,7 +61,11 @@ class QuasiNewton:
     .. math:: x_{k+1} = x_k - a_k H_k g_k, \qquad g_i = \frac{f(x + h_i e_i) - f(x)}{h_i} - \frac{h_i D_i}{2}
 
     H is the limited-memory BFGS matrix of the last pairs (step, change of g) above :math:`(s'y / y'D^{-1}y) D^{-1}`,
-    where D is the diagonal of the Hessian: the first gradient is central, 2d values, and tells it.
+    where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells it.  Up to
+    d = 49 it gives way to a multiple of the identity where that explains the latest changes of g better.  From d = 50
+    on, where a few values are little beside a gradient, both directions are taken: the step leads to the lowest point
+    of the plane that they span, as three values tell, and the line search goes on until it is within a tenth of the
+    lowest point of its parabola.  Neither base is better in general, and which one is may change along a run.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -73,11 +75,11 @@ class QuasiNewton:
                                           8 more on noise; up to d = 20 none until a line search goes wrong
     ============  ======  ==============  ================================================================
 
-    Within bounds (`minimize(bounds=...)`) steps are projected onto them, and a coordinate on a bound whose slope points
-    outwards is left alone: its slope is looked at after 1, 2, 4, ... 16 steps.
+    Within bounds (`minimize(bounds=...)`) steps lead to where the model of f by g and H is lowest in the box, and a
+    coordinate on a bound whose slope points outwards is left alone: its slope is looked at after 1, 2, 4, ... 16 steps.
 
-    **Cost.** d values a step in one query, 2d while slopes are near the noise, and 1 to 14 for the line search;
-    2n + 4 vectors beyond x.
+    **Cost.** d values a step in one query, 2d while slopes are near the noise, from d = 50 on 3 for the plane, and 1 to
+    14 for the line search; 2n + 6 vectors beyond x.
 
     **Guarantee.** Forward differences less the known curvature are exact on quadratics: central accuracy at half the
     price.  The value never rises.  What L-BFGS is known for holds, at d + 2 values a step: superlinear in practice, a
@@ -127,19 +129,11 @@ class QuasiNewton:
                     return s
         g, diagonal, _ = found
         s = remembered(evolve(s, k=s.k + 1, diagonal=diagonal), g, self.memory)
-        direction = newton_direction(s, diagonal, g)
-        slope = float(g @ direction)
-        if not slope < 0:
-            s = evolve(s, steps=(), changes=())
-            direction = -g / diagonal
-            slope = float(g @ direction)
-        if not -math.inf < slope < 0:
+        course = yield from _course(s, diagonal, g)
+        if course is None:
             return evolve(s, fails=s.fails + 1, central=True)
-        size, longest = float(np.abs(direction).max()), LONGEST * Reach.of(s.x).high
-        if size > longest:
-            direction, slope = direction * (longest / size), slope * (longest / size)
-        along = direction.astype(s.x.dtype)
-        trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, slope)
+        along = course.p.astype(s.x.dtype)
+        trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, course.slope, course.f_p, g.size >= CHEAP)
         if not s.sure and (trial.tries > 3 or trial.a == 0):
             s = yield from made_sure(s, scales)
             if s.noise > 0 and trial.a == 0:
@@ -152,14 +146,14 @@ class QuasiNewton:
             f_x=trial.f_a,
             decrease=s.f_x - trial.f_a,
             gradient=g,
-            moved=trial.a * direction,
-            central=float(np.sum(g * g / diagonal)) < CLEAR * scales.resolution.at(s.f_x) * g.size,
+            moved=trial.a * course.p,
+            central=weighed(g, 1 / diagonal) < CLEAR * scales.resolution.at(s.f_x) * g.size,
             fails=0,
         )
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=50, vectors=2 * self.memory + 4, axes=16)
+        return Cost(fewest=2, most=60, vectors=2 * self.memory + 6, axes=16)
 
     def _opened(self, s: Q) -> Steps[Q]:
         """The scales of f at x; in few dimensions its noise is taken for round-off until something speaks against."""
@@ -172,15 +166,39 @@ class QuasiNewton:
         return evolve(s, scales=scales, f_x=f_x, sure=self.noise != "auto")
 
 
+def _bases(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> tuple[Floats, ...]:
+    """What stands for the Hessian where no pair tells: one diagonal, or two where a few values more are little."""
+    return (diagonal, even(diagonal, g)) if g.size >= CHEAP else (explaining(s.steps, s.changes, diagonal),)
+
+
+def _course(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Steps[Course | None]:
+    """Where to go from x: the lowest point of the plane of two quasi-Newton directions, or one of them alone."""
+    bases = _bases(s, diagonal, g)
+    with np.errstate(all="ignore"):
+        courses = [within_reach(s.x, g, newton_direction(s.steps, s.changes, base, g)) for base in bases]
+    courses = [c for c in courses if -math.inf < c.slope < 0]
+    if len(courses) == 2:
+        return (yield from lowest_of_plane(s.x, s.f_x, *courses))
+    with np.errstate(all="ignore"):
+        courses = courses or [within_reach(s.x, g, -g / diagonal)]
+    return courses[0] if -math.inf < courses[0].slope < 0 else None
+
+
 def remembered(s: Q, g: Floats, memory: int) -> Q:
     """Add the last step and the change of the gradient along it, if the curvature there was positive."""
     if s.moved is None or s.gradient is None or s.diagonal is None:
         return s
     y = g - s.gradient
-    length, change = float(np.sum(s.moved**2 * s.diagonal)), float(np.sum(y * y / s.diagonal))
+    length, change = weighed(s.moved, s.diagonal), weighed(y, 1 / s.diagonal)
     if not float(s.moved @ y) > max(1e-8 * math.sqrt(length * change), TINY) or change < TINY:
         return s
     return evolve(s, steps=(*s.steps, s.moved)[-memory:], changes=(*s.changes, y)[-memory:], moved=None)
+
+
+def weighed(v: Floats, weights: Floats) -> float:
+    """The sum of weights times squares; inf where it is too large."""
+    with np.errstate(over="ignore"):
+        return float(np.sum(v * (weights * v)))
 
 
 def made_sure(s: Q, scales: Scales) -> Steps[Q]:
@@ -191,71 +209,6 @@ def made_sure(s: Q, scales: Scales) -> Steps[Q]:
         found = yield from curvature(s.x, s.f_x, resolution, (*s.key, s.k, 2), pairs=2)
         scales = scales._replace(trace=found.trace, smoothness=found.smoothness)
     return evolve(s, sure=True, scales=scales)
-
-
-def newton_direction(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Floats:
-    """-H g by the two loops of L-BFGS."""
-    q = -g
-    products = [float(step @ y) for step, y in zip(s.steps, s.changes, strict=True)]
-    weights: list[float] = []
-    for step, y, product in zip(reversed(s.steps), reversed(s.changes), reversed(products), strict=True):
-        weights = [*weights, float(step @ q) / product]
-        q = q - weights[-1] * y
-    diagonal = _explaining(s, diagonal)
-    q = q / diagonal
-    if products:
-        y = s.changes[-1]
-        q *= products[-1] / float(y @ (y / diagonal))
-    for step, y, product, weight in zip(s.steps, s.changes, products, reversed(weights), strict=True):
-        q += (weight - float(y @ q) / product) * step
-    return q
-
-
-def _explaining(s: QuasiNewtonState, diagonal: Floats) -> Floats:
-    """The diagonal while it explains the latest changes of the gradient better than a multiple of the identity does."""
-    lead = 0.0
-    for step, y in zip(s.steps[-LATEST:], s.changes[-LATEST:], strict=True):
-        lead += _cosine(y, diagonal * step) - _cosine(y, step)
-    return diagonal if lead >= 0 else np.full_like(diagonal, diagonal.mean())
-
-
-def _cosine(a: Floats, b: Floats) -> float:
-    """Of the angle between them; each is brought to size 1 first, since squares of tiny numbers vanish."""
-    sizes = float(np.abs(a).max()), float(np.abs(b).max())
-    if not 0 < min(sizes) <= max(sizes) < math.inf:
-        return 0.0
-    a, b = a / sizes[0], b / sizes[1]
-    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-
-
-def search(at: Callable[[float], Steps[float]], f_x: float, slope: float) -> Steps[Trial]:
-    """Values `at` a = 1 and on or back to where the parabola through f(x), its slope and the last value says."""
-    best, tries, a = Trial(0.0, f_x, 0), 1, 1.0
-    f_a = yield from at(a)
-    while tries < 14:
-        bend = 2 * (f_a - f_x - a * slope) / a**2
-        lowest = -slope / bend if 0 < bend < math.inf else math.inf
-        if f_a < best.f_a:
-            best = Trial(a, f_a, tries)
-        if f_a < f_x and lowest > 0.4 * a:
-            if lowest < 1.6 * a:
-                break
-            b = min(lowest, STRETCH * a)
-            f_b = yield from at(b)
-            tries += 1
-            if not f_b < f_a:
-                break
-            best = Trial(b, f_b, tries)
-            if b < STRETCH * a:
-                break
-            a, f_a = b, f_b
-        else:
-            a = min(max(lowest, 0.05 * a), 0.5 * a) if f_a < math.inf and lowest < math.inf else 0.1 * a
-            f_a = yield from at(a)
-            tries += 1
-    if f_a < best.f_a:
-        best = Trial(a, f_a, tries)
-    return best._replace(tries=tries)
 
 
 # ----------------------------------------------------------------------------------------------------------- gradients
@@ -290,8 +243,13 @@ def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
 def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Found]:
     """Central differences with a new diagonal, or forward ones less half the curvature times the radius."""
     if s.central:
-        h = representable(s.x, 30 * np.sqrt(delta / diagonal))
-        g, c = yield from central(s.x, s.f_x, h, diagonal)
+        g, c = yield from central(s.x, s.f_x, _radii(s.x, 30, delta, diagonal), diagonal)
         return Found(g, fit_to_divide_by(c) if c.any() else diagonal)  # all lost in round-off: no news
-    g = yield from forward(s.x, s.f_x, representable(s.x, 2 * np.sqrt(delta / diagonal)), diagonal)
+    g = yield from forward(s.x, s.f_x, _radii(s.x, 2, delta, diagonal), diagonal)
     return Found(g, diagonal)
+
+
+def _radii(x: Vector, times: float, delta: float, diagonal: Floats) -> Floats:
+    """So far that curvature lifts values by `times`^2 / 2 errors, but no farther than makes sense around x."""
+    with np.errstate(over="ignore"):
+        return representable(x, np.minimum(times * np.sqrt(delta / diagonal), Reach.of(x).high))
