@@ -106,8 +106,9 @@ def minimize(
         evaluations come on top of `maxfev` and are counted in `nfev`.
     bounds : Bounds or sequence of pairs, optional
         As in scipy; fun never sees a point outside.  "quasi-newton", and the default as soon as a coordinate comes near
-        a bound, keep to them by themselves.  Others work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all methods
-        can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1 where there is one bound).
+        a bound, take steps that end in the box.  Others work on variables y with x = x(y) smooth and inside
+        (`fewdim.box`), so all methods can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1
+        where there is one bound).
 
     Returns
     -------
