@@ -113,6 +113,32 @@ def test_a_penalty_across_many_bounds_costs_no_more_than_it_does_l_bfgs_b(method
     assert minimize(fun, x0, bounds=bounds, method=method, maxfev=theirs.nfev, rng=0).fun <= theirs.fun
 
 
+@pytest.mark.parametrize("d", [10, 60])
+@pytest.mark.parametrize("method", ["auto", "quasi-newton"])
+def test_the_unit_of_f_does_not_matter(method: str, d: int) -> None:
+    def valley(x: Any) -> float:
+        return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
+
+    bounds, found = [(-1, 0.8)] * d, []
+    for unit in (1.0, 2.0**-100, 2.0**30, 2.0**100):
+        result = minimize(lambda x, u=unit: u * valley(x), np.full(d, -0.5), bounds=bounds, method=method, rng=0)
+        found.append(result.fun / unit)
+    np.testing.assert_allclose(found[1:], found[0], rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["auto", "quasi-newton"])
+def test_a_function_that_falls_for_ever_above_a_bound_raises_no_error(method: str) -> None:
+    falls = minimize(lambda x: -float(np.log(x + 1e-3).sum()), np.ones(2), bounds=[(0, None)] * 2, method=method, rng=0)
+    assert falls.fun < -100
+    assert minimize(lambda x: -float(x @ x), np.ones(2), bounds=[(0, None)] * 2, method=method).reason == "unbounded"
+
+
+def test_within_finite_bounds_no_function_is_unbounded() -> None:
+    """However far below the first value, which may be 0, the minimum lies."""
+    result = minimize(lambda x: 1e200 * float((x * x - x).sum()), np.zeros(3), bounds=[(0, 1)] * 3, rng=0)
+    np.testing.assert_allclose(result.x, 0.5, atol=1e-3)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 10))
 def test_any_convex_quadratic_in_any_box_is_solved(seed: int, d: int) -> None:

@@ -51,7 +51,8 @@ def scale_of(x: Vector) -> float:
 
     A power of 2 does not depend on the order in which a machine sums the squares, so neither does any radius.
     """
-    rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
+    with np.errstate(over="ignore"):
+        rms = float(np.linalg.norm(x)) / math.sqrt(x.size)
     return math.ldexp(0.5, math.frexp(rms)[1]) if 1e-100 < rms < math.inf else 1.0
 
 

@@ -25,7 +25,7 @@ log = logging.getLogger("fewdim")
 
 WINDOW = 200  # evaluations over which more than half failing ends a run
 DEAD = 50  # failures in a row that end it
-ENDLESS = 1e100  # times the size of the first value, or 1: a value so far below zero has no minimum beneath it
+ENDLESS = 1e150  # times the size of the first value, or 1: a value so far below zero has no minimum beneath it
 REASONS = {  # reason: status, success, sentence
     "target": (0, True, "The target f_target was reached."),
     "converged": (0, True, "The second half of the evaluations gained less than tol of the total decrease."),
@@ -78,12 +78,14 @@ class Run:
         raising: bool,
         bar: bool,
         together: bool = False,
+        endless: bool = True,
         keep: Callable[[Session[Any], Bookmark], None] | None = None,
         inside: Callable[[Any], Any] | None = None,
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
         self.together = together  # the values of a query come at once: those after a target are there and count, too
+        self.endless = endless  # values may fall without end: nothing keeps x, and no target was given
         self.keep = keep  # called at each step boundary
         self.inside = inside  # from the variables of the method to those of the user
         wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
@@ -189,7 +191,7 @@ class Run:
             return "target"
         if self.recent[-1] and (2 * sum(self.recent) > WINDOW or self.dead >= DEAD):
             return "failures"
-        if low < -ENDLESS * max(1.0, abs(session.first)):
+        if self.endless and low < -ENDLESS * max(1.0, abs(session.first)):
             return "unbounded"
         return "maxtime" if time.monotonic() > self.deadline else ""
 

@@ -58,8 +58,8 @@ class Auto:
     many values as a gradient, three for each vector remembered, and a step is not as long as foreseen: never above
     three times `memory`.
 
-    With bounds `QuasiNewton`, which projects, takes over once a coordinate comes near one (at once, after d/4 or after
-    2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
+    With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
+    after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of

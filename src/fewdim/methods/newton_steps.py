@@ -17,9 +17,8 @@ LATEST = 5  # pairs by which the diagonal is judged
 LONGEST = 1e6  # of the scale of x, or 1: how far the first trial of a line search goes where curvature is not seen
 STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
 CHEAP = 50  # dimensions from which on a few values more are little beside a gradient
-NEARLY = (
-    0.1  # of the length of a step: a line search that comes so close to the lowest point ends where values are cheap
-)
+NEARLY = 0.1  # of the length of a step: how close to the lowest point a line search goes where values are cheap
+SINGULAR = 1e14  # condition of a matrix that cannot be inverted
 APART = 0.95  # the square of the cosine, in terms of curvature, up to which two directions span a plane
 
 
@@ -60,12 +59,14 @@ def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Flo
     """The product B v, where B is the inverse of the H of `newton_direction` (Byrd, Nocedal, Schnabel, 1994)."""
     if not steps:
         return lambda v: diagonal * v
-    s, y, last = np.array(steps), np.array(changes), changes[-1]
-    base = diagonal * (float(last @ (last / diagonal)) / float(steps[-1] @ last))
-    products, wide = s @ y.T, np.concatenate([s * base, y])
-    lower, own = np.tril(products, -1), np.diag(np.diag(products))
-    middle = np.linalg.inv(np.block([[(s * base) @ s.T, lower], [lower.T, -own]]))
-    return lambda v: base * v - (middle @ (wide @ v)) @ wide
+    root = np.sqrt([float(step @ y) for step, y in zip(steps, changes, strict=True)])[:, None]
+    s, y = np.array(steps) / root, np.array(changes) / root  # so that s'y = 1
+    base = diagonal * float(y[-1] @ (y[-1] / diagonal))
+    wide, lower = np.concatenate([s * base, y]), np.tril(s @ y.T, -1)
+    middle = np.block([[(s * base) @ s.T, lower], [lower.T, -np.eye(len(s))]])
+    if not (np.isfinite(middle).all() and np.linalg.cond(middle) < SINGULAR):
+        return lambda v: diagonal * v
+    return lambda v: base * v - np.linalg.solve(middle, wide @ v) @ wide
 
 
 def explaining(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats) -> Floats:

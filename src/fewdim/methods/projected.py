@@ -226,10 +226,10 @@ class ProjectedNewton(QuasiNewton):
 def lowest_in_box(s: ProjectedNewtonState, g: Floats, diagonal: Floats, low: Floats, high: Floats) -> Floats:
     """The p between bounds at which g'p + p'Bp / 2 is lowest, B the limited-memory BFGS matrix; no values of f."""
     base = explaining(s.steps, s.changes, diagonal)
-    product, unit = product_by(s.steps, s.changes, base), 1 / np.sqrt(base)  # in such units B is near the identity
-    scale = float(np.sum((g * unit) ** 2))
+    scale = float(np.sum(g * (g / base)))  # p is of size 1 in units in which B is near the identity and g is of size 1
     if not 0 < scale < math.inf:
         return np.zeros_like(g)
+    product, unit = product_by(s.steps, s.changes, base), math.sqrt(scale) / np.sqrt(base)
 
     def model(z: Floats) -> tuple[float, Floats]:
         p = unit * z

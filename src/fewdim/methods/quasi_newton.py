@@ -147,7 +147,7 @@ class QuasiNewton:
             decrease=s.f_x - trial.f_a,
             gradient=g,
             moved=trial.a * course.p,
-            central=weighed(g, 1 / diagonal) < CLEAR * scales.resolution.at(s.f_x) * g.size,
+            central=weighed(g, diagonal, by=np.divide) < CLEAR * scales.resolution.at(s.f_x) * g.size,
             fails=0,
         )
 
@@ -189,16 +189,16 @@ def remembered(s: Q, g: Floats, memory: int) -> Q:
     if s.moved is None or s.gradient is None or s.diagonal is None:
         return s
     y = g - s.gradient
-    length, change = weighed(s.moved, s.diagonal), weighed(y, 1 / s.diagonal)
+    length, change = weighed(s.moved, s.diagonal), weighed(y, s.diagonal, by=np.divide)
     if not float(s.moved @ y) > max(1e-8 * math.sqrt(length * change), TINY) or change < TINY:
         return s
     return evolve(s, steps=(*s.steps, s.moved)[-memory:], changes=(*s.changes, y)[-memory:], moved=None)
 
 
-def weighed(v: Floats, weights: Floats) -> float:
-    """The sum of weights times squares; inf where it is too large."""
-    with np.errstate(over="ignore"):
-        return float(np.sum(v * (weights * v)))
+def weighed(v: Floats, weights: Floats, by: np.ufunc = np.multiply) -> float:
+    """The sum of squares, each multiplied or divided by its weight; inf where it is too large."""
+    with np.errstate(all="ignore"):
+        return float(np.sum(v * by(v, weights)))
 
 
 def made_sure(s: Q, scales: Scales) -> Steps[Q]:

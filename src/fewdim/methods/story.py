@@ -40,7 +40,7 @@ WHY = {
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
     "bent": "curvature is negative in some directions, where long looks tell more than slopes",
-    "bounds": "it keeps to bounds by projection",
+    "bounds": "it takes steps that end within the bounds",
     "as dear": "a sketch had come to take as many values as a gradient, and a step was not as foreseen",
     "stuck": "the engine before it found no lower value",
     "noise": "the noise had come to hide the decreases",
