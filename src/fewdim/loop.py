@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 from tqdm import tqdm
 
+from fewdim.box import Box
 from fewdim.core import Query
 from fewdim.evaluate import Evaluator, Value
 from fewdim.result import Result
@@ -78,16 +79,15 @@ class Run:
         raising: bool,
         bar: bool,
         together: bool = False,
-        endless: bool = True,
         keep: Callable[[Session[Any], Bookmark], None] | None = None,
-        inside: Callable[[Any], Any] | None = None,
+        box: Box | None = None,
     ) -> None:
         self.session, self.source, self.maxfev, self.f_target = session, source, maxfev, f_target
         self.deadline, self.tol, self.report, self.raising = deadline, tol, report, raising
         self.together = together  # the values of a query come at once: those after a target are there and count, too
-        self.endless = endless  # values may fall without end: nothing keeps x, and no target was given
+        self.endless = f_target == -math.inf and (box is None or not np.isfinite(box).all())  # nothing ends the fall
         self.keep = keep  # called at each step boundary
-        self.inside = inside  # from the variables of the method to those of the user
+        self.inside = None if box is None else box.inside  # from the variables of the method to those of the user
         wait = 0.2 if sys.stderr.isatty() else 30.0  # a log file is not to fill up with lines
         self.bar = tqdm(total=maxfev, unit="f", desc="fewdim", mininterval=wait, dynamic_ncols=True) if bar else None
         self.counts: list[int] = []

@@ -138,8 +138,7 @@ def minimize(
         "raising": on_failure == "raise",
         "bar": progress,
         "together": vectorized,
-        "endless": f_target is None and (box is None or not np.isfinite(box).all()),
-        "inside": None if box is None else box.inside,
+        "box": box,
     }
     book = journal if journal is None or isinstance(journal, Journal) else Journal(journal)
     with ExitStack() as stack:
