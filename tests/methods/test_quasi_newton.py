@@ -144,6 +144,20 @@ def test_a_misleading_diagonal_is_not_used() -> None:
         assert minimize(fun, x0, method="quasi-newton", maxfev=3000).fun < 1e-6 * fun(x0)
 
 
+def test_radii_are_as_wide_as_noise_asks_for() -> None:
+    """Noise of a tenth of f(x0), 1/i, d = 100: within the scale of x it hides most slopes."""
+    problem, left = quadratic(power_law(100, 1), rotate=3), []
+    first = problem.fun(problem.x0)
+
+    def noisy(x: Any, rng: np.random.Generator) -> float:
+        return problem.fun(x) + 0.1 * first * float(rng.standard_normal())
+
+    for seed in range(3):
+        fun = partial(noisy, rng=np.random.default_rng(seed))
+        left.append(problem.fun(minimize(fun, problem.x0, method="quasi-newton", maxfev=3000, rng=seed).x) / first)
+    assert np.median(left) < 0.3
+
+
 def test_in_few_dimensions_the_noise_is_not_looked_at_without_a_reason() -> None:
     """The first gradient is complete after 1 + 2d values."""
     session: Session[Any] = Session(QuasiNewton(), np.ones(10), rng=0)

@@ -20,12 +20,13 @@ from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
 from fewdim.gradients import Floats, fit_to_divide_by, representable
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
-from fewdim.methods.newton_steps import CHEAP, explaining, product_by, search
+from fewdim.methods.newton_steps import explaining, product_by, search
 from fewdim.methods.quasi_newton import (
     CLEAR,
     Q,
     QuasiNewton,
     QuasiNewtonState,
+    at_hand,
     remembered,
 )
 from fewdim.noise import noise_level
@@ -173,7 +174,7 @@ class ProjectedNewton(QuasiNewton):
             s = evolve(s, look=look, wait=min(2 * look, RARELY))
         p, slope = self._direction(s, at, g, diagonal)
         if -math.inf < slope < 0:
-            trial = yield from search(lambda a: along(self.box, at, p, a), s.f_x, slope, math.nan, g.size >= CHEAP)
+            trial = yield from search(lambda a: along(self.box, at, p, a), s.f_x, slope, math.nan, at_hand(s))
             if trial.a > 0:
                 there = Place.of(self.box, at.x + trial.a * p, at.y.dtype)
                 with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from fewdim.gradients import Floats, central, fit_to_divide_by, forward, represe
 from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
 from fewdim.methods.newton_steps import (
     CHEAP,
+    LONGEST,
     Course,
     even,
     explaining,
@@ -65,7 +66,8 @@ class QuasiNewton:
     d = 49 it gives way to a multiple of the identity where that explains the latest changes of g better.  From d = 50
     on, where a few values are little beside a gradient, both directions are taken: the step leads to the lowest point
     of the plane that they span, as three values tell, and the line search goes on until it is within a tenth of the
-    lowest point of its parabola.  Neither base is better in general, and which one is may change along a run.
+    lowest point of its parabola; not once slopes are near the noise, which misleads it.  Neither base is better in
+    general, and which one is may change along a run.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -133,7 +135,7 @@ class QuasiNewton:
         if course is None:
             return evolve(s, fails=s.fails + 1, central=True)
         along = course.p.astype(s.x.dtype)
-        trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, course.slope, course.f_p, g.size >= CHEAP)
+        trial = yield from search(lambda a: value_at(s.x, a, along), s.f_x, course.slope, course.f_p, at_hand(s))
         if not s.sure and (trial.tries > 3 or trial.a == 0):
             s = yield from made_sure(s, scales)
             if s.noise > 0 and trial.a == 0:
@@ -168,7 +170,12 @@ class QuasiNewton:
 
 def _bases(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> tuple[Floats, ...]:
     """What stands for the Hessian where no pair tells: one diagonal, or two where a few values more are little."""
-    return (diagonal, even(diagonal, g)) if g.size >= CHEAP else (explaining(s.steps, s.changes, diagonal),)
+    return (diagonal, even(diagonal, g)) if at_hand(s) else (explaining(s.steps, s.changes, diagonal),)
+
+
+def at_hand(s: QuasiNewtonState) -> bool:
+    """Whether a few values more are little beside a gradient, and tell something, as they do not near the noise."""
+    return s.x.size >= CHEAP and not (s.noise > 0 and s.central)
 
 
 def _course(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> Steps[Course | None]:
@@ -252,4 +259,4 @@ def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Foun
 def _radii(x: Vector, times: float, delta: float, diagonal: Floats) -> Floats:
     """So far that curvature lifts values by `times`^2 / 2 errors, but no farther than makes sense around x."""
     with np.errstate(over="ignore"):
-        return representable(x, np.minimum(times * np.sqrt(delta / diagonal), Reach.of(x).high))
+        return representable(x, np.minimum(times * np.sqrt(delta / diagonal), LONGEST * Reach.of(x).high))
