@@ -163,3 +163,14 @@ def test_result_plot_draws_the_history() -> None:
     assert np.array_equal(line.get_ydata(), result.history.fun)
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_xlabel()) == ("log", "log", "evaluations")
     assert result.plot(axes) is axes
+
+
+def test_the_title_of_a_plot_fits() -> None:
+    """The message of the default is a story; the title is its first sentence."""
+    pytest.importorskip("matplotlib")
+    result = minimize(bowl, np.zeros(60), maxfev=300, rng=0)
+    axes = result.plot()
+    assert axes.get_title().startswith("The budget of maxfev evaluations is spent.  f = ")
+    width = axes.figure.bbox.width
+    axes.figure.canvas.draw()
+    assert axes.title.get_window_extent().width < width

@@ -39,7 +39,8 @@ class Result(OptimizeResult):  # type: ignore[misc]
         nfev, fun = self["history"]
         axes.step(nfev, fun, where="post")
         axes.set(xlabel="evaluations", ylabel="best f", xscale=_scale(nfev), yscale=_scale(fun))
-        axes.set_title(f"{self['message']}  f = {self['fun']:.6g}", fontsize=9)
+        why = self["message"].partition(". ")[0].rstrip(".")  # the rest is too long for a title
+        axes.set_title(f"{why}.  f = {self['fun']:.6g}", fontsize=9)
         axes.grid(alpha=0.3)
         return axes
 
