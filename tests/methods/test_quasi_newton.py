@@ -86,7 +86,9 @@ def test_curvatures_lost_in_round_off_are_no_news(known: float, length: float) -
 
 
 def test_the_first_step_ends_at_the_lowest_point_of_a_plane() -> None:
-    """The plane of the slopes and of the slopes by curvatures: the gradient at its lowest point is orthogonal to it."""
+    """The plane of the slopes and of the slopes by curvatures: the gradient at its lowest point is orthogonal to it, as
+    far as the measured curvatures are the true ones, here to 3e-6.
+    """
     rng = np.random.default_rng(1)
     basis = np.linalg.qr(rng.standard_normal((60, 60)))[0]
     units = np.geomspace(1, 30, 60)
@@ -94,7 +96,7 @@ def test_the_first_step_ends_at_the_lowest_point_of_a_plane() -> None:
     before, after = states(QuasiNewton(), lambda x: 0.5 * float(x @ hessian @ x), rng.standard_normal(60), 1)
     g, left = hessian @ before.x, hessian @ after.x
     for direction in (g, g / np.diag(hessian)):
-        assert abs(left @ direction) < 1e-3 * np.linalg.norm(left) * np.linalg.norm(direction)
+        assert abs(left @ direction) < 1e-5 * np.linalg.norm(left) * np.linalg.norm(direction)
 
 
 def tridia(x: Any) -> float:
@@ -145,7 +147,9 @@ def test_a_misleading_diagonal_is_not_used() -> None:
 
 
 def test_radii_are_as_wide_as_noise_asks_for() -> None:
-    """Noise of a tenth of f(x0), 1/i, d = 100: within the scale of x it hides most slopes."""
+    """Noise of a tenth of f(x0), 1/i, d = 100: within the scale of x it hides most slopes, and 0.6 of f(x0) is left
+    (0.5 to 0.7 over five seeds), else 0.1 to 0.2.
+    """
     problem, left = quadratic(power_law(100, 1), rotate=3), []
     first = problem.fun(problem.x0)
 

@@ -12,7 +12,7 @@ from fewdim.cli import looks, runs
 
 PLAIN = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 EXITS = (
-    "Exit codes: 0 done; 1 target not reached or not certified; 2 wrong usage; 3 too many evaluations failed; "
+    "Exit codes: 0 done; 1 target not reached or not certified; 2 wrong usage; 3 too many failed, or no minimum; "
     "4 function, journal or file unusable; 130 Ctrl-C, best so far kept."
 )
 

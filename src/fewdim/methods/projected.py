@@ -130,7 +130,8 @@ class ProjectedNewton(QuasiNewton):
     that is clipped instead leaves the valleys that run across several coordinates, and must be made short.
 
     **Cost.** A look at the noise, 2d values for a first gradient, then a value for each free coordinate a step, for
-    every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line search.
+    every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line search.  While the model is minimised 7n + 60
+    vectors are held: the n pairs, twice more as matrices, and what scipy needs.
 
     References
     ----------
@@ -147,7 +148,7 @@ class ProjectedNewton(QuasiNewton):
 
     @property
     def cost(self) -> Cost:
-        return replace(super().cost, vectors=4 * self.memory + 12)
+        return replace(super().cost, vectors=7 * self.memory + 60)
 
     def _opened(self, s: Q) -> Steps[Q]:
         """The value and its noise: a projected step that goes wrong says less about noise than a free one."""

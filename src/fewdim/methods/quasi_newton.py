@@ -65,9 +65,9 @@ class QuasiNewton:
     where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells it.  Up to
     d = 49 it gives way to a multiple of the identity where that explains the latest changes of g better.  From d = 50
     on, where a few values are little beside a gradient, both directions are taken: the step leads to the lowest point
-    of the plane that they span, as three values tell, and the line search goes on until it is within a tenth of the
-    lowest point of its parabola; not once slopes are near the noise, which misleads it.  Neither base is better in
-    general, and which one is may change along a run.
+    of the plane that they span, as three values tell, and the line search goes to where its parabola is lowest unless
+    it is within a tenth of that; not so once slopes are near the noise, which misleads it.  The diagonal may tell
+    nearly all, and it may mislead where curvatures change along the way.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -84,8 +84,8 @@ class QuasiNewton:
     14 for the line search; 2n + 6 vectors beyond x.
 
     **Guarantee.** Forward differences less the known curvature are exact on quadratics: central accuracy at half the
-    price.  The value never rises.  What L-BFGS is known for holds, at d + 2 values a step: superlinear in practice, a
-    linear rate for strongly convex functions.
+    price.  The value never rises.  What L-BFGS is known for holds, at d + 2 to d + 5 values a step: superlinear in
+    practice, a linear rate for strongly convex functions.
 
     **Departures.** Not in the paper: the baseline that its methods have to beat, and the second engine of `Auto`.
 
