@@ -262,7 +262,7 @@ def test_it_tells_where_runs_ended() -> None:
 
     assert minimize(wells, np.zeros(6), method=Cubic(), rng=0, certify=True).certificate.verdict.startswith("second")
     assert certify(wells, np.zeros(6), rng=0).verdict == "negative curvature"
-    early = minimize(lambda x: float(x @ x), np.ones(50), maxfev=60, rng=0, certify=True)
+    early = minimize(lambda x: float(x @ x), np.linspace(1, 2, 50), maxfev=60, rng=0, certify=True)
     assert early.certificate.verdict == "not stationary"
 
 

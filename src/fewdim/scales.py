@@ -26,6 +26,7 @@ from fewdim.lines import (
 from fewdim.noise import noise_level, smooth_along
 
 NEAR = 1e-3  # of the scale of x: where curvature is looked for first
+LOOKS = 12  # directions that tell how many matter
 CLOSE = 300  # round-offs that curvature should change f by where two values tell whether f is smooth
 
 
@@ -97,6 +98,13 @@ def effective_rank(curvatures: Values) -> float:
     return 2 / max(float(np.var(c / c.mean(), ddof=1)), 1e-12)
 
 
+def breadth(x: Vector, f_x: float, scales: Scales, key: Key) -> Steps[float]:
+    """How many directions matter, those along the axes included: the effective rank, from 12 pairs of values."""
+    radius = scales.reach.clip(math.sqrt(visible(scales.resolution, f_x) / scales.trace))
+    looks = yield from differences(x, "gaussian", key, LOOKS, radius, central=True, f_x=f_x)
+    return effective_rank(looks.curvatures)
+
+
 def _exact(x: Vector, f_x: float, seen: Lines, radius: float) -> Steps[bool]:
     """Whether f is smooth where two pairs have seen curvature: 2 values, close enough to see noise, and rounding.
 
@@ -147,16 +155,19 @@ def measure(
     smoothness: float | None = None,
     known: Scales | None = None,
     pairs: int = 16,
+    f_x: float = math.nan,
 ) -> Steps[Scales]:
     """Measure what is not given: f(x), the noise level ("auto", 8 values) and the curvature (2 values a pair).
 
     With two pairs, and no curvature given, these come first, and 2 values more tell whether the 8 are called for.
 
     `known` are the scales of an earlier point: its resolution is kept, its trace gives the first radius, its curvature
-    counts half (so that half as many values do), and it is returned as it is when there is no value at x.
+    counts half (so that half as many values do), and it is returned as it is when there is no value at x.  `f_x` is
+    asked for where it is nan.
     """
     first = None
-    f_x = yield from (start_value(x, tries=5) if known is None else insisted_value(x, tries=5))
+    if math.isnan(f_x):
+        f_x = yield from (start_value(x, tries=5) if known is None else insisted_value(x, tries=5))
     if math.isnan(f_x) and known is not None:
         return known
     if known is not None:

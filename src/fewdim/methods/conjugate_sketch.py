@@ -123,7 +123,7 @@ class ConjugateSketch:
     def step(self, state: ConjugateSketchState) -> Steps[ConjugateSketchState]:
         s = state
         if s.scales is None:
-            found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
+            found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2, f_x=s.f_x)
             s = evolve(s, scales=found, f_x=found.f_x)
         scales, sketch = s.scales, s.sketch
         assert scales is not None

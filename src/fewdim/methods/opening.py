@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
-from fewdim.core import Query, Steps, evolve, value
+from fewdim.core import Query, Steps, counted, evolve, value
 from fewdim.directions import Key, Vector
 from fewdim.gradients import Floats, fit_to_divide_by
 from fewdim.lines import scale_of
 from fewdim.methods.quadratic_model import QuadraticModelState
+from fewdim.methods.quasi_newton import QuasiNewton
+from fewdim.methods.story import AutoState, taken_over
 from fewdim.noise import noise_level
 
 FAR = 10  # scales of x0 for each coordinate: a minimum farther off may not be the nearest
@@ -46,13 +48,13 @@ def stays(opening: QuadraticModelState, asked: int) -> bool:
     return not near and opening.missing == 0 and asked < LONG * opening.x.size
 
 
-def turned_back(opening: QuadraticModelState) -> Steps[tuple[Vector, float]]:
-    """Where to go on from, and f there: x, or a lower point on the way to it.
+def turned_back(opening: QuadraticModelState, cheap: bool) -> Steps[tuple[Vector, float]]:
+    """Where to go on from, and f there: x, or a lower point on the way to it, if two values more are cheap.
 
     Where there is one the looks have gone too far, maybe into the valley of a minimum that is not the nearest.
     """
     x, f_x = opening.x, opening.f_x
-    if opening.first is None or x.size < CHEAP or np.array_equal(x, opening.first[0]):
+    if opening.first is None or not cheap or np.array_equal(x, opening.first[0]):
         return x, f_x
     query = _on_the_way(opening.first[0], x, THIRDS)
     values = yield query
@@ -71,6 +73,21 @@ def doubtful(opening: QuadraticModelState, x: Vector, f_x: float) -> Steps[bool]
         return True
     values = yield _on_the_way(start, x, BETWEEN)
     return bool((np.diff([f_start, *values[~np.isnan(values)], f_x]) > 0).any())
+
+
+def settled(s: AutoState, opening: QuadraticModelState, newton: QuasiNewton) -> Steps[tuple[AutoState, bool]]:
+    """At a minimum: once more from the start if it may not be the nearest one, then from the lower of the two."""
+    if s.found is not None:
+        if s.story[-1].why != "doubt" or s.found.f_x >= s.inner.f_x:
+            return s, False
+        return taken_over(evolve(s, newton=s.found), "newton", "lower"), True
+    doubt, asked = yield from counted(doubtful(opening, s.x, s.inner.f_x))
+    doubt = doubt or "bent" in (change.why for change in s.story)
+    s = evolve(s, nfev=s.nfev + asked, found=s.newton)
+    if not doubt or opening.first is None:
+        return s, False
+    again = evolve(newton.start(opening.first[0], (*s.key, 6)), f_x=opening.first[1], sure=s.inner.sure)
+    return taken_over(evolve(s, newton=evolve(again, scales=s.inner.scales)), "newton", "doubt"), True
 
 
 def heard_again(model: QuadraticModelState, key: Key) -> Steps[QuadraticModelState]:

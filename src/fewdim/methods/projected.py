@@ -152,7 +152,7 @@ class ProjectedNewton(QuasiNewton):
 
     def _opened(self, s: Q) -> Steps[Q]:
         """The value and its noise: a projected step that goes wrong says less about noise than a free one."""
-        f_x = yield from start_value(s.x)
+        f_x = (yield from start_value(s.x)) if math.isnan(s.f_x) else s.f_x
         if self.noise == "auto":
             resolution = yield from noise_level(s.x, f_x, (*s.key, s.k, 0))
         else:

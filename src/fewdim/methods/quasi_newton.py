@@ -160,9 +160,9 @@ class QuasiNewton:
     def _opened(self, s: Q) -> Steps[Q]:
         """The scales of f at x; in few dimensions its noise is taken for round-off until something speaks against."""
         if s.x.size > FRUGAL:
-            found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2)
+            found = yield from measure(s.x, (*s.key, s.k, 0), noise=self.noise, pairs=2, f_x=s.f_x)
             return evolve(s, scales=found, f_x=found.f_x)
-        f_x = yield from start_value(s.x)
+        f_x = (yield from start_value(s.x)) if math.isnan(s.f_x) else s.f_x
         resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
         scales = Scales(f_x, resolution, math.nan, math.nan, Reach.of(s.x))
         return evolve(s, scales=scales, f_x=f_x, sure=self.noise != "auto")

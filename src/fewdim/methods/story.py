@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fewdim.core import evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_steps import ConjugateSketchState
@@ -26,6 +29,7 @@ class Change(NamedTuple):
 
 
 NAMES = {
+    "fold": "descent in classes of coordinates",
     "model": "quadratic model",
     "sketch": "conjugate sketch",
     "newton": "quasi-Newton",
@@ -33,6 +37,7 @@ NAMES = {
     "pursuit": "random pursuit",
 }
 WHY = {
+    "alike": "coordinates that start equal are alike, and first move together",
     "small": "in few dimensions a look along each axis is cheap",
     "exact": "values are exact, and after the first looks a full gradient is cheap",
     "followed": "negative curvature had been followed, and values are exact",
@@ -51,7 +56,22 @@ WHY = {
 }
 
 
-Engine = Literal["model", "sketch", "newton", "gradient", "pursuit"]
+Engine = Literal["fold", "model", "sketch", "newton", "gradient", "pursuit"]
+
+
+@dataclass(frozen=True)
+class FoldedState:
+    """Between two steps of `Folded`: the state of the run in one variable for each class of coordinates."""
+
+    x: Vector
+    key: Key
+    k: int = 0
+    f_x: float = math.nan
+    first: float = math.nan  # f where it started
+    classes: NDArray[np.int8] | None = None  # the class of each coordinate, where they are alike
+    inner: AutoState | None = None
+    mark: tuple[int, float] = (0, math.nan)  # values asked, and f, when the number of values had last doubled
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +85,9 @@ class AutoState:
     first: float = math.nan  # f_x after the first step
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | ProjectedNewtonState | None = None
-    last: QuadraticModelState | NoisyGradientState | RandomPursuitState | None = None  # of any other engine
+    last: FoldedState | QuadraticModelState | NoisyGradientState | RandomPursuitState | None = (
+        None  # of any other engine
+    )
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at

@@ -1,0 +1,122 @@
+"""Folded: a first descent in which coordinates that start equal, and that f treats alike, move together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewdim.core import Delegate, Method, Query, Steps, Values, evolve, step
+from fewdim.directions import Key, Vector, axis
+from fewdim.lines import ROUND_OFF, Reach, scale_of
+from fewdim.methods.story import AutoState, FoldedState
+from fewdim.scales import start_value
+
+Classes = NDArray[np.int8]
+LEAST = 8  # coordinates for which two values more are few
+KINDS = 6  # different values that x may have
+SAMPLE = 64  # coordinates that tell at once where it has more
+SHARE = 0.2  # of the coordinates, that one class should have
+APART = 1e-2  # of the scale of x: how far single coordinates are moved to see whether they are alike
+SAME = 10  # round-offs of f that two changes may differ by
+SEEN = 1e-3  # of a change: that must be less
+LITTLE = 1e-3  # of the decrease so far: if the second half of the values brings less, the descent is over
+LONGEST, MOST = 5, 1000  # values for each coordinate, and values, after which it is over
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A run of another method in one variable for each class of coordinates, as long as it goes down.
+
+    A class is the coordinates that x0 has the same value of, the first and the last apart: many a function of a chain,
+    a grid or a sum treats all of them alike but for those at its ends.  Whether it does, two values tell, and one more
+    if they agree: f changes by the same amount along three members of the largest class, to its last digits.  If not,
+    or if there are too many classes, the descent is over before it began.
+
+    It ends when the second half of its values brought less than 1e-3 of the decrease, when values turn out to be
+    noisy, or after 5d or 1000 values.  What it leaves is a better start, at the price of a problem of a few dimensions;
+    nothing is assumed of f from there on.
+    """
+
+    method: Method[AutoState]
+
+    def start(self, x: Vector, key: Key) -> FoldedState:
+        return FoldedState(x, key)
+
+    def done(self, state: FoldedState) -> bool:
+        return state.over
+
+    def step(self, state: FoldedState) -> Steps[FoldedState]:
+        s = evolve(state, k=state.k + 1)
+        if s.inner is None or s.classes is None:
+            return (yield from self._looked(s))
+        unfolded: Any = _Unfolded(step(self.method, s.inner), s.classes)
+        inner: AutoState = yield from unfolded
+        s = evolve(s, inner=inner, x=inner.x[s.classes], f_x=inner.inner.f_x)
+        ended = inner.noise > 0 or inner.engine == "pursuit" or self.method.done(inner)
+        over = ended or inner.nfev >= min(LONGEST * s.x.size, MOST)
+        if inner.nfev < 2 * s.mark[0]:
+            return evolve(s, over=over)
+        return evolve(s, over=over or s.mark[1] - s.f_x <= LITTLE * (s.first - s.f_x), mark=(inner.nfev, s.f_x))
+
+    def _looked(self, s: FoldedState) -> Steps[FoldedState]:
+        """The value at x, and whether its coordinates are alike."""
+        f_x, classes = (yield from start_value(s.x)), classes_of(s.x)
+        s = evolve(s, f_x=f_x, first=f_x)
+        if classes is None or not (yield from _alike(s.x, f_x, classes)):
+            return evolve(s, over=True)
+        z = s.x[np.unique(classes, return_index=True)[1]]
+        inner = self.method.start(z, (*s.key, 0))
+        inner = evolve(inner, last=evolve(inner.inner, f_x=f_x), story=(inner.story[0]._replace(why="alike"),))
+        return evolve(s, classes=classes, inner=inner, mark=(2 * z.size, f_x))
+
+
+def classes_of(x: Vector) -> Classes | None:
+    """The class of each coordinate: those of equal value, the first and the last apart; None where they are not few."""
+    if x.size < LEAST or np.unique(x[:SAMPLE]).size > KINDS:
+        return None
+    classes = np.full(x.size, -1, dtype=np.int8)
+    for kind in range(KINDS):
+        classes[x == x[int(np.argmin(classes))]] = kind
+    if classes.min() < 0:
+        return None
+    classes[0], classes[-1] = KINDS, KINDS + 1
+    classes = np.unique(classes, return_inverse=True)[1].astype(np.int8)
+    largest = int(np.bincount(classes).max())
+    few = 3 * (int(classes.max()) + 1) <= x.size
+    return classes if few and largest >= max(4, SHARE * x.size) else None
+
+
+def _alike(x: Vector, f_x: float, classes: Classes) -> Steps[bool]:
+    """Whether f changes alike along members of the largest class: two far apart and, if so, one beside the first."""
+    members = np.flatnonzero(classes == int(np.argmax(np.bincount(classes))))
+    n, radius = members.size, Reach.of(x).clip(APART * scale_of(x))
+    one, far, beside = (axis(int(members[i])) for i in (2 * n // 5, 4 * n // 5, 2 * n // 5 + 1))
+    values = yield Query(x, (radius * one, radius * far))
+    if not _same(f_x, values):
+        return False
+    values[1] = (yield Query(x, (radius * beside,)))[0]
+    return _same(f_x, values)
+
+
+def _same(f_x: float, values: Values) -> bool:
+    """Whether two values are the same but for round-off, and clearly another than f_x."""
+    one, two = values.tolist()
+    error = SAME * ROUND_OFF * max(abs(f_x), abs(one))
+    return bool(abs(one - two) <= error < SEEN * abs(one - f_x))
+
+
+class _Unfolded(Delegate[AutoState]):
+    """Steps in one variable for each class, asked for in all coordinates."""
+
+    def __init__(self, steps: Steps[AutoState], classes: Classes) -> None:
+        super().__init__(steps)
+        self.classes = classes
+
+    def advance(self, values: Values | None) -> Query:
+        query, classes = super().advance(values), self.classes
+        z = query.origin
+        moved = (None if offset is None else (query.point(i) - z)[classes] for i, offset in enumerate(query.offsets))
+        return Query(z[classes], tuple(moved))

@@ -1,0 +1,140 @@
+"""Coordinates that start equal and that f treats alike move together first, and nothing is lost where they are not."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewdim import Auto, Session, minimize
+from fewdim.methods.folded import classes_of
+from fewdim.problems import power_law, quadratic
+
+
+def chain(x: Any) -> float:
+    """Neighbours pull at each other, and the ends at a wall."""
+    u = np.concatenate([[0.0], x, [0.0]])
+    return float(np.sum((x - 1) ** 2) + np.sum((x**2 - 2) ** 2) + 0.5 * np.sum(np.diff(u) ** 2))
+
+
+def pairs(x: Any) -> float:
+    return float(np.sum(100 * (x[1::2] - x[::2] ** 2) ** 2 + (1 - x[::2]) ** 2))
+
+
+def run(fun: Any, x0: Any, evaluations: int, method: Any = None) -> Any:
+    session: Session[Any] = Session(method or Auto(), x0, rng=0)
+    while not session.done and session.nfev < evaluations:
+        for point in session.ask():
+            session.tell(point.id, fun(point.x))
+    return session
+
+
+@pytest.mark.parametrize("d", [10, 100, 3000, 100_000])
+def test_a_chain_costs_what_a_few_coordinates_do(d: int) -> None:
+    """What is left is at the ends: less than 1e-3 of the decrease from d = 1000 on."""
+    x0 = np.zeros(d)
+    session = run(chain, x0, 60)
+    middle = np.polynomial.Polynomial(
+        [-1, -3, 0, 2]
+    ).roots()  # of half the slope of a coordinate whose neighbours equal it
+    least = d * min(float((z - 1) ** 2 + (z**2 - 2) ** 2) for z in middle.real)
+    assert session.state.story[0].engine == "fold"
+    assert session.lowest - least < max(1e-3, 10 / d) * (chain(x0) - least)
+
+
+@pytest.mark.parametrize("d", [40, 400])
+def test_as_many_variables_as_x0_has_values(d: int) -> None:
+    x0 = np.tile([-1.2, 1.0], d // 2)
+    assert minimize(pairs, x0, maxfev=400, rng=0).fun < 1e-6
+    assert minimize(pairs, x0, maxfev=400, rng=0).message.count("move together") == 1
+
+
+def test_it_ends_at_the_minimum_that_a_start_without_equals_leads_to() -> None:
+    d = 60
+    result = minimize(chain, np.zeros(d), rng=0)
+    other = minimize(chain, np.linspace(0, 0.01, d), rng=0)
+    assert result.fun == pytest.approx(other.fun, rel=1e-9)
+    assert "move together" in result.message
+    assert "move together" not in other.message
+    assert result.x[0] != pytest.approx(result.x[d // 2], rel=1e-2)
+
+
+@pytest.mark.parametrize("d", [12, 50, 2000])
+def test_where_coordinates_are_not_alike_it_costs_two_values(d: int) -> None:
+    """The run is otherwise the same as from a start that is too little off to matter."""
+    problem = quadratic(power_law(d, 1))
+    folded = run(problem.fun, np.ones(d), 3)
+    assert folded.nfev == 3
+    assert [change.engine for change in folded.state.story] == [run(problem.fun, np.arange(1.0, d + 1), 1).state.engine]
+    assert folded.state.nfev == 3
+    assert folded.state.inner.f_x == problem.fun(np.ones(d))
+
+
+def test_a_minimum_where_equals_part_is_found() -> None:
+    """The lowest point with all coordinates equal is 0, a saddle of height 40: at a minimum half, or nearly, are up."""
+    result = minimize(lambda x: float(np.sum((x**2 - 1) ** 2) + 100 * x.mean() ** 2), np.full(40, 0.5), rng=0)
+    assert "move together" in result.message
+    assert result.fun < 1
+
+
+@pytest.mark.parametrize("kind", ["noise", "rounded", "float32", "missing", "flat", "key"])
+def test_what_is_not_known_to_the_last_digit_is_not_alike_or_does_no_harm(kind: str) -> None:
+    dice = np.random.default_rng(0)
+    x0 = np.full(50, 2.0)
+
+    def fun(x: Any) -> float:
+        f = chain(x)
+        if kind == "noise":
+            return f + 1e-3 * float(dice.standard_normal())
+        if kind == "rounded":
+            return round(f, 2)
+        if kind == "float32":
+            return float(np.float32(f))
+        if kind == "missing":
+            return f if dice.random() > 0.2 else np.nan
+        return 1.0
+
+    def keyed(x: Any, key: Any) -> float:
+        return chain(x) + 1e-3 * float(np.random.default_rng(key).standard_normal())
+
+    result = minimize(keyed if kind == "key" else fun, x0, maxfev=2000, rng=0)
+    if kind == "flat":
+        assert result.fun == 1.0
+    else:
+        assert chain(result.x) < chain(x0) - 0.99 * (chain(x0) - minimize(chain, x0, rng=0).fun)
+
+
+def test_bounds_hold_and_a_start_at_one_is_not_folded() -> None:
+    inner = minimize(chain, np.full(40, 0.5), bounds=[(0, 1.2)] * 40, rng=0)
+    assert "move together" in inner.message
+    assert inner.x.min() >= 0
+    assert inner.x.max() <= 1.2
+    edge = minimize(chain, np.zeros(40), bounds=[(0, 1.2)] * 40, rng=0)
+    assert "move together" not in edge.message
+    assert edge.fun == pytest.approx(inner.fun, rel=1e-6)
+
+
+def test_every_delivery_gives_the_same_run(tmp_path: Path) -> None:
+    """In a pool, and from a journal that ends in the middle of it."""
+    x0 = np.zeros(30)
+    alone = minimize(chain, x0, maxfev=300, rng=0)
+    book = tmp_path / "run"
+    minimize(chain, x0, maxfev=17, rng=0, journal=book)
+    assert "move together" in minimize(chain, x0, maxfev=17, rng=0).message
+    resumed = minimize(chain, x0, maxfev=300, rng=0, journal=book)
+    assert resumed.fun == alone.fun
+    assert (resumed.x == alone.x).all()
+    assert resumed.nfev == alone.nfev
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(7), np.arange(100.0), np.repeat(np.arange(10.0), 10), np.tile([1.0, 2, 3, 4], 2)]
+)
+def test_no_classes_where_they_are_not_few(x: Any) -> None:
+    assert classes_of(x) is None
+
+
+def test_classes() -> None:
+    found = classes_of(np.array([0.0, 5, -0.0, 5, 0, 5, 0, 5, 0, 5, 0, 5], dtype=np.float32))
+    assert found is not None
+    assert found.tolist() == [2, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 3]
