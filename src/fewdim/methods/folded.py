@@ -22,7 +22,7 @@ SHARE = 0.2  # of the coordinates, that one class should have
 APART = 1e-2  # of the scale of x: how far single coordinates are moved to see whether they are alike
 SAME = 10  # round-offs of f that two changes may differ by
 SEEN = 1e-3  # of a change: that must be less
-LITTLE = 1e-3  # of the decrease so far: if the second half of the values brings less, the descent is over
+LITTLE = 1e-6  # of the decrease so far: if the second half of the values brings less, the descent is over
 LONGEST, MOST = 5, 1000  # values for each coordinate, and values, after which it is over
 
 
@@ -35,7 +35,7 @@ class Folded:
     if they agree: f changes by the same amount along three members of the largest class, to its last digits.  If not,
     or if there are too many classes, the descent is over before it began.
 
-    It ends when the second half of its values brought less than 1e-3 of the decrease, when values turn out to be
+    It ends when the second half of its values brought less than 1e-6 of the decrease, when values turn out to be
     noisy, or after 5d or 1000 values.  What it leaves is a better start, at the price of a problem of a few dimensions;
     nothing is assumed of f from there on.
     """
