@@ -35,9 +35,9 @@ class Folded:
     if they agree: f changes by the same amount along three members of the largest class, to its last digits.  If not,
     or if there are too many classes, the descent is over before it began.
 
-    It ends when the second half of its values brought less than 1e-6 of the decrease, when values turn out to be
-    noisy, or after 5d or 1000 values.  What it leaves is a better start, at the price of a problem of a few dimensions;
-    nothing is assumed of f from there on.
+    It ends when the second half of its values brought less than 1e-6 of the decrease, when they have come down to their
+    round-off, or after 5d or 1000 of them.  What it leaves is a better start, at the price of a problem of a few
+    dimensions; nothing is assumed of f from there on.
     """
 
     method: Method[AutoState]
@@ -55,7 +55,7 @@ class Folded:
         unfolded: Any = _Unfolded(step(self.method, s.inner), s.classes)
         inner: AutoState = yield from unfolded
         s = evolve(s, inner=inner, x=inner.x[s.classes], f_x=inner.inner.f_x)
-        ended = inner.noise > 0 or inner.engine == "pursuit" or self.method.done(inner)
+        ended = inner.engine in ("gradient", "pursuit") or self.method.done(inner)
         over = ended or inner.nfev >= min(LONGEST * s.x.size, MOST)
         if inner.nfev < 2 * s.mark[0]:
             return evolve(s, over=over)
