@@ -12,7 +12,7 @@ from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
-from fewdim.methods.folded import Folded, classes_of
+from fewdim.methods.folded import Folded, classes_in, parted
 from fewdim.methods.noisy_gradient import NoisyGradient
 from fewdim.methods.opening import CHEAP, bends_down, curvatures_seen, heard_again, settled, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
@@ -122,8 +122,10 @@ class Auto:
         return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
     def start(self, x: Vector, key: Key) -> AutoState:
-        if classes_of(x) is not None and not (self.box and self.box.touched(x)):
-            return AutoState("fold", key, last=FoldedState(x, (*key, 8)), story=(Change(0, "fold", "alike", math.inf),))
+        classes = classes_in(x)
+        if classes is not None and not (self.box and self.box.touched(x)):
+            folded, story = self._folded.start(x, (*key, 8), classes), (Change(0, "fold", "alike", math.inf),)
+            return AutoState("fold", key, last=folded, story=story)
         return self._begun(x, key)
 
     def _begun(self, x: Vector, key: Key) -> AutoState:
@@ -177,14 +179,15 @@ class Auto:
 
     def _unfolded(self, s: AutoState, folded: FoldedState) -> AutoState:
         """After a step of the descent in classes: the engine that comes first otherwise, once that is over."""
-        s = evolve(s, first=folded.first)
+        s = evolve(s, first=folded.first, noise=folded.inner.noise if folded.inner else s.noise)
         if not folded.over:
             return s
-        new = self._begun(folded.x, s.key)
-        opening = new.story[0]._replace(nfev=s.nfev, f_x=folded.f_x)
-        story = (*s.story, opening) if folded.inner else new.story
-        known = {new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=folded.f_x)}
-        return evolve(new, k=s.k, nfev=s.nfev, first=s.first, story=story, **known)
+        x = parted(folded) if folded.inner else folded.x
+        new = self._begun(x, s.key)
+        story = (*s.story, new.story[0]._replace(nfev=s.nfev, f_x=folded.f_x)) if folded.inner else new.story
+        if new.x is folded.x:
+            new = evolve(new, **{new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=folded.f_x)})
+        return evolve(new, k=s.k, nfev=s.nfev, first=s.first, story=story)
 
     def _fitted(self, s: AutoState, why: str) -> AutoState:
         """The model in charge, with the points that it had, from where the run has come to."""
@@ -204,7 +207,7 @@ class Auto:
         if model.noise == 0 and not (enough or self._model.done(model)):
             return s
         if model.noise == 0:
-            cheap = s.x.size >= CHEAP or s.story[0].why == "alike"
+            cheap = s.cheap or s.x.size >= CHEAP
             (x, f_x), more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
             s, bends = evolve(s, nfev=s.nfev + more), curvatures_seen(model)
             newton = evolve(self._newton.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends)
@@ -271,6 +274,10 @@ class Auto:
         return NoisyGradient(noise=noise, batch=max(1, self.width // 2))
 
     @property
+    def _folded(self) -> Folded:
+        return Folded(replace(self, box=None))
+
+    @property
     def _sketch(self) -> ConjugateSketch:
         return ConjugateSketch(memory=self.memory, least=self.least, width=self.width, noise=self.noise)
 
@@ -284,7 +291,7 @@ class Auto:
 
     def _engine(self, state: AutoState) -> Method[Any]:
         engines: dict[str, Any] = {
-            "fold": Folded(replace(self, box=None)),
+            "fold": self._folded,
             "model": self._model,
             "sketch": self._sketch,
             "newton": self._newton,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from fewdim.methods.projected import ProjectedNewtonState
 from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewtonState
 from fewdim.methods.random_pursuit import RandomPursuitState
+
+Classes: TypeAlias = NDArray[np.int8]
 
 
 class Change(NamedTuple):
@@ -68,9 +70,11 @@ class FoldedState:
     k: int = 0
     f_x: float = math.nan
     first: float = math.nan  # f where it started
-    classes: NDArray[np.int8] | None = None  # the class of each coordinate, where they are alike
-    inner: AutoState | None = None
+    scale: float = 1.0  # of x where it started
+    classes: Classes | None = None  # of each coordinate
+    inner: AutoState | None = None  # None before they are known to be alike
     mark: tuple[int, float] = (0, math.nan)  # values asked, and f, when the number of values had last doubled
+    lost: int = 0  # values missing
     over: bool = False
 
 
@@ -82,7 +86,8 @@ class AutoState:
     key: Key
     k: int = 0
     nfev: int = 0  # values asked so far
-    first: float = math.nan  # f_x after the first step
+    first: float = math.nan  # f at x0, or after the first step
+    cheap: bool = False  # values, beside what they are part of
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | ProjectedNewtonState | None = None
     last: FoldedState | QuadraticModelState | NoisyGradientState | RandomPursuitState | None = (
@@ -107,6 +112,11 @@ class AutoState:
     @property
     def x(self) -> Vector:
         return self.inner.x  # type: ignore[no-any-return]
+
+    @property
+    def since(self) -> tuple[int, float] | None:
+        """How many values had been asked, and f, when the run in all coordinates began, if another came before it."""
+        return (self.story[1].nfev, self.story[1].f_x) if self.story[0].engine == "fold" and self.story[1:] else None
 
 
 def taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
