@@ -52,6 +52,7 @@ SKETCH = "fewdim.methods.conjugate_sketch"
 NEWTON = "fewdim.methods.quasi_newton"
 AUTO = "fewdim.methods.auto"
 OPENING = "fewdim.methods.opening"
+FOLDED = "fewdim.methods.folded"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ VARIANTS: dict[str, Variant] = {
     "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
     "no longer where curvature is negative": Variant("opening", names={f"{OPENING}:NEAR": math.inf}),
     "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
+    "no folding": Variant("folding", names={f"{FOLDED}:LEAST": math.inf}),
+    "folding from d = 9": Variant("folding", names={f"{FOLDED}:LEAST": 9}),
     "no diagonal": Variant("diagonal", names={f"{NEWTON}:_bases": _no_diagonal}),
     "diagonal always": Variant("diagonal", names={f"{NEWTON}:_bases": _diagonal}),
     "no plane": Variant("plane", names={f"{NEWTON}:_bases": _no_plane}),

@@ -9,8 +9,11 @@ import argparse
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks import scores
 from benchmarks.harness import TARGETS
@@ -18,6 +21,7 @@ from benchmarks.problem import FAMILIES
 from benchmarks.problems import PROBLEMS, problem
 from benchmarks.run import OURS, RESULTS, load
 from benchmarks.scores import Cell, Record
+from fewdim import Auto, Session
 
 EXPLAINED = 5.0  # times the best peer: above this the page says why, or that nobody knows yet
 FOURTH = (
@@ -63,7 +67,9 @@ deterministic peers on exact values); a miss counts as twice the budget. The bud
 *ratio*: geometric mean, over the cells (problem, target) that some peer reaches, of our evaluations by those of the
 best peer of the cell. *with own cells*: the same with the cells that only we reach, the peers at twice the budget.
 *first*: share of the cells reached by anybody in which no peer needs fewer. *no peer*: cells that no peer reaches.
-A problem may belong to several families.
+A problem may belong to several families. Some start where coordinates are equal and f treats them alike ({alike}):
+there the default first moves them together, in a few dozen values, which no start at random would allow; the last line
+leaves these problems out.
 
 {by_family}
 {by_target}
@@ -119,7 +125,28 @@ def families(group: list[Cell]) -> dict[str, list[Cell]]:
     parts = {family: [c for c in group if family in kinds[c.problem].families] for family in FAMILIES}
     parts["all exact, d <= 150"] = [c for c in group if c.d <= 150 and kinds[c.problem].law == "exact"]
     parts["all exact"] = [c for c in group if kinds[c.problem].law == "exact"]
+    together = alike(group)
+    parts["all exact, d <= 150, no start alike"] = [
+        c for c in parts["all exact, d <= 150"] if c.problem not in together
+    ]
     return parts
+
+
+@cache
+def moves_together(name: str) -> bool:
+    """Whether the default first moves coordinates together there."""
+    kind = problem(name)
+    session: Session[Any] = Session(Auto(), kind.x0, rng=0)
+    while session.state.engine == "fold" and session.nfev < 4:
+        for point in session.ask():
+            session.tell(point.id, float(kind.fun(np.asarray(point.x, dtype=float))))
+    return bool(session.state.engine == "fold")
+
+
+def alike(group: list[Cell]) -> list[str]:
+    """The exact problems that start where coordinates are equal and alike."""
+    names = sorted({cell.problem for cell in group})
+    return [name for name in names if problem(name).law == "exact" and moves_together(name)]
 
 
 def by_family(group: list[Cell]) -> str:
@@ -225,6 +252,7 @@ def page(records: list[Record]) -> str:
     parts = families(group)
     return PAGE.format(
         counts=f"{len(named)} problems, {len(who) - 1} peers, {len(records):,} runs: {', '.join(versions)}.",
+        alike=", ".join(alike(group)) or "none",
         by_family=by_family(group),
         by_target=by_target(group),
         lost=lost(group),
