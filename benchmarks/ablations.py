@@ -110,6 +110,8 @@ VARIANTS: dict[str, Variant] = {
     "quasi-Newton after 4d values": Variant("trial", Early()),
     "no look at the rank": Variant("trial", names={f"{AUTO}:EVEN": math.inf}),
     "gradients after 2d values": Variant("trial", names={f"{AUTO}:SOME": 0}),
+    "rank of d/2 for looks along all axes": Variant("trial", names={f"{AUTO}:DENSE": 0}),
+    "rank of 3 up to d = 150": Variant("trial", names={f"{AUTO}:DENSE": 150}),
     "no opening": Variant("opening", names={f"{AUTO}:SMALL": 0, f"{AUTO}:MODEL": 0}),
     "opening of 4d values": Variant("opening", names={f"{AUTO}:OPENING": 4}),
     "opening up to d = 100": Variant("opening", names={f"{AUTO}:SMALL": 100}),

@@ -212,18 +212,28 @@ def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
     """With three directions a member: when a third of the dimensions are remembered, at the next step that is not as
     foreseen; the 5 are room for those that are.
     """
-    problem = quadratic(power_law(60, 2), rotate=3)
-    _, session = engines(lambda x: bowl(problem.fun(x)), problem.x0, 3600)
+    problem = quadratic(power_law(120, 2), rotate=3)
+    _, session = engines(lambda x: bowl(problem.fun(x)), problem.x0, 7200)
     assert reasons(session)[:2] == ["start", "as dear"]
-    assert 60 / 3 - 1 <= len(session.state.sketch.memory) <= 60 / 3 + 5
+    assert 120 / 3 - 1 <= len(session.state.sketch.memory) <= 120 / 3 + 5
+
+
+def test_up_to_a_hundred_dimensions_three_directions_are_enough_for_looks_along_all_axes() -> None:
+    problem = quadratic(power_law(80, 1), rotate=3)
+    _, session = engines(problem.fun, problem.x0, 400)
+    assert reasons(session) == ["start", "several", "exact"]
+    assert session.state.sketch.rank < 40
+    assert "more than three directions matter" in Auto().explain(session.state)
+    few = quadratic(power_law(80, 4), rotate=3)
+    assert engines(few.fun, few.x0, 400)[0] == ["sketch"]
 
 
 def test_a_sketch_that_goes_as_foreseen_is_not_given_up() -> None:
     """On a quadratic its steps are conjugate, and end at the minimum: quasi-Newton would begin anew."""
-    problem = quadratic(power_law(60, 2), rotate=3)
-    seen, session = engines(problem.fun, problem.x0, 1800)
+    problem = quadratic(power_law(120, 2), rotate=3)
+    seen, session = engines(problem.fun, problem.x0, 5000)
     assert seen == ["sketch"]
-    assert len(session.state.sketch.memory) > 25
+    assert len(session.state.sketch.memory) > 45
     assert session.lowest < 1e-5 * problem.fun(problem.x0)
 
 
@@ -476,7 +486,7 @@ def test_tough_starts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(60, 2), bowl, "as dear")]
+    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(120, 2), bowl, "as dear")]
 )
 def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, shape: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
