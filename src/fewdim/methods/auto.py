@@ -34,7 +34,7 @@ SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
 EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
-DENSE, FEWEST = 100, 3  # up to so many dimensions an effective rank of this is enough for looks along all axes
+DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends the sketch
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 
@@ -60,9 +60,9 @@ class Auto:
     is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
     d = 200 for each worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or
     more: then it is not a few axes that matter; after 2d values otherwise.  Up to d = 150 it does so through the same
-    opening, and so where the look finds negative curvature; up to d = 100 wherever the rank is 3 or more.  Elsewhere it
-    takes over when a sketch has come to take as many values as a gradient, three for each vector remembered, and a step
-    is not as long as foreseen: never above three times `memory`.
+    opening, and so where the look finds negative curvature, and up to d = 100 once three vectors are remembered and a
+    step is not as long as foreseen: f is no quadratic there.  Elsewhere that has to wait until a sketch has come to
+    take as many values as a gradient, three for each vector remembered: never above three times `memory`.
 
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
@@ -224,9 +224,9 @@ class Auto:
         d, n, once, late = s.x.size, len(sketch.memory), s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width and s.nfev >= SOON * d
         even, bent = s.newton is None and sketch.rank >= EVEN * d, s.newton is None and sketch.rank == 0
-        several = s.newton is None and d <= DENSE and sketch.rank >= FEWEST
-        if once and (even or several or bent) and d <= MODEL and not self.box:
-            return self._fitted(s, "even" if even else "several" if several else "bent")
+        curved = s.newton is None and d <= DENSE and n >= STEPS and not (sketch.agreed or s.noise > 0)
+        if once and (even or bent or curved) and d <= MODEL and not self.box:
+            return self._fitted(s, "even" if even else "bent" if bent else "curved")
         if soon and even and not (once or late) and math.isnan(s.breadth):
             assert sketch.scales is not None
             found, asked = yield from counted(breadth(s.x, sketch.f_x, sketch.scales, (*s.key, s.k, 7)))

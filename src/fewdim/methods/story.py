@@ -46,7 +46,7 @@ WHY = {
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
-    "several": "more than three directions matter, and looks along all axes are cheap",
+    "curved": "a step was not as a quadratic would have it, and looks along all axes are cheap",
     "bent": "curvature is negative in some directions, where long looks tell more than slopes",
     "bounds": "it takes steps that end within the bounds",
     "as dear": "a sketch had come to take as many values as a gradient, and a step was not as foreseen",
