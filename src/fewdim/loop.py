@@ -26,6 +26,7 @@ log = logging.getLogger("fewdim")
 
 WINDOW = 200  # evaluations over which more than half failing ends a run
 DEAD = 50  # failures in a row that end it
+LOOKS = 3  # values for each coordinate that a method is given to see all of them
 ENDLESS = 1e150  # times the size of the first value, or 1: a value so far below zero has no minimum beneath it
 REASONS = {  # reason: status, success, sentence
     "target": (0, True, "The target f_target was reached."),
@@ -208,19 +209,17 @@ class Run:
         """Whether doubling the evaluations gained less than tol of the total decrease, and values stand at the best.
 
         Looked at each time the evaluations have grown by an eighth.  The second condition is for methods with momentum:
-        their values leave the best one for a while and come back below it.  What a method did `since` counts alone, but
-        for the round-off of the decrease before: it may have come down fast on easier ground.
+        their values leave the best one for a while and come back below it.  A method that tells `since` when it moves
+        all coordinates, after an easier descent, gets the time to see each of them.
         """
         n, best = self.session.nfev, self.session.lowest
-        begun, first = getattr(self.session.state, "since", None) or (0, self.session.first)
-        if n < self.judge_at + begun:
+        begun = getattr(self.session.state, "since", 0)
+        if n < self.judge_at or (begun and n < begun + LOOKS * self.session.state.x.size):
             return False
-        middle = begun + (n - begun) / 2
-        half = self.lows[max(bisect_right(self.counts, middle) - 1, 0)]
-        latest = self.latest if self.latest_from >= middle else math.inf
-        self.latest, self.latest_from, self.judge_at = math.inf, n, n - begun + max(1, (n - begun) // 8)
-        least = max(self.tol * (first - best), math.ulp(1.0) * (self.session.first - best) if self.tol > 0 else 0.0)
-        return max(half, latest) - best <= least
+        half = self.lows[max(bisect_right(self.counts, n / 2) - 1, 0)]
+        latest = self.latest if self.latest_from >= n / 2 else math.inf
+        self.latest, self.latest_from, self.judge_at = math.inf, n, n + max(1, n // 8)
+        return max(half, latest) - best <= self.tol * (self.session.first - best)
 
     @property
     def nfev(self) -> int:

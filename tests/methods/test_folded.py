@@ -182,6 +182,18 @@ def test_a_fast_descent_in_classes_is_no_convergence() -> None:
     assert minimize(valley, np.full(2500, -1.2), maxfev=4000, rng=0).reason == "maxfev"
 
 
+@pytest.mark.parametrize("d", [60, 150, 300])
+def test_a_descent_that_ends_at_the_minimum_is_soon_followed_by_the_end(d: int) -> None:
+    """Moving the coordinates apart is not to be undone to the last digit, in exact values or in those of float32."""
+    result = minimize(lambda x: float(np.sum((x - 1) ** 4) + np.sum(np.diff(x) ** 2)), np.full(d, 3.0), rng=0)
+    assert result.success
+    assert result.fun < 1e-12
+    assert result.nfev < 10 * d + 1000
+    single = minimize(lambda x: float(np.float32(chain(x))), np.full(d, 0.5), rng=0)
+    assert single.success
+    assert single.nfev < 25 * d + 1000
+
+
 def test_missing_values_end_the_descent_in_classes_and_not_the_run() -> None:
     """F has no value where the coordinates between the ends have moved together."""
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
-from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
 from fewdim.methods.folded import Folded, classes_in, parted
@@ -20,7 +19,7 @@ from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticMod
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.methods.story import AutoState, Change, FoldedState, taken_over, told
+from fewdim.methods.story import AutoState, Change, FoldedState, above_grain, taken_over, told
 from fewdim.noise import noise_here
 from fewdim.scales import breadth
 
@@ -158,8 +157,7 @@ class Auto:
             return evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
         s = evolve(s, **{s.engine: inner})
         s = evolve(s, first=inner.scales.f_x if math.isnan(s.first) else s.first)
-        grain = self.noise == "auto" and inner.noise <= ROUND_OFF * (s.first - inner.f_x)
-        s = evolve(s, noise=0.0 if grain else inner.noise)
+        s = evolve(s, noise=above_grain(s, inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
             inner, s = s.found, evolve(s, newton=s.found)
         rank = inner.rank if s.engine == "sketch" else s.x.size
@@ -200,13 +198,14 @@ class Auto:
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, noisy gradient in their noise."""
-        s = evolve(s, noise=model.noise, first=model.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, first=model.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, noise=above_grain(s, model.noise, model.f_x) if self.noise == "auto" else model.noise)
         opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
         bent = opened and (s.story[-1].why == "bent" or bends_down(model))
         enough = opened and asked >= OPENING * s.x.size and not (bent and stays(model, asked))
-        if model.noise == 0 and not (enough or self._model.done(model)):
+        if s.noise == 0 and not (enough or self._model.done(model)):
             return s
-        if model.noise == 0:
+        if s.noise == 0:
             cheap = s.cheap or s.x.size >= CHEAP
             (x, f_x), more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
             s, bends = evolve(s, nfev=s.nfev + more), curvatures_seen(model)

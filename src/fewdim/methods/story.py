@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fewdim.core import evolve
 from fewdim.directions import Key, Vector
+from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_steps import ConjugateSketchState
 from fewdim.methods.noisy_slopes import NoisyGradientState
 from fewdim.methods.projected import ProjectedNewtonState
@@ -115,14 +116,19 @@ class AutoState:
         return self.inner.x  # type: ignore[no-any-return]
 
     @property
-    def since(self) -> tuple[int, float] | None:
-        """How many values had been asked, and f, when the run in all coordinates began, if another came before it."""
-        return (self.story[1].nfev, self.story[1].f_x) if self.story[0].engine == "fold" and self.story[1:] else None
+    def since(self) -> int:
+        """How many values had been asked when the run in all coordinates began, if another came before it; else 0."""
+        return self.story[1].nfev if self.story[0].engine == "fold" and self.story[1:] else 0
 
 
 def taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
     """The state with another engine in charge from here on."""
     return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, s.inner.f_x)))
+
+
+def above_grain(s: AutoState, noise: float, f_x: float) -> float:
+    """The noise, or 0 where it is no more than the round-off of the decrease so far."""
+    return 0.0 if noise <= ROUND_OFF * (s.first - f_x) else noise
 
 
 def told(story: tuple[Change, ...]) -> str:
