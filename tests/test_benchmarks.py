@@ -287,6 +287,12 @@ def test_a_large_loss_is_explained_or_said_to_be_unexplained() -> None:
     assert set(report.REASONS) <= set(PROBLEMS)
 
 
+def test_starts_that_are_alike_are_known() -> None:
+    assert report.moves_together("rosenbrock-60")
+    assert not report.moves_together("power-2-50-rotated")  # equal, but not alike
+    assert not report.moves_together("penalty-50")
+
+
 def test_slopes_and_profiles_by_hand() -> None:
     assert scores.slope({10: 5.0, 1000: 500.0}) == pytest.approx(1.0)
     assert scores.slope({10: 7.0, 100: 7.0, 1000: 7.0}) == pytest.approx(0.0)

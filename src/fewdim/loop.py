@@ -26,7 +26,7 @@ log = logging.getLogger("fewdim")
 
 WINDOW = 200  # evaluations over which more than half failing ends a run
 DEAD = 50  # failures in a row that end it
-LOOKS = 3  # values for each coordinate that a method is given to see all of them
+LOOKS = 3  # values for each coordinate: by then the default has had its 2d without a gradient, and one
 ENDLESS = 1e150  # times the size of the first value, or 1: a value so far below zero has no minimum beneath it
 REASONS = {  # reason: status, success, sentence
     "target": (0, True, "The target f_target was reached."),

@@ -71,7 +71,8 @@ def minimize(
     tol : float, optional
         Stop when the second half of all evaluations so far gained at most `tol` of the total decrease f(x0) - best and
         the latest values lie within as much of the best; default 1e-8.  Not looked at in the first 10 (d + 10)
-        evaluations (1000 at most).  In noise values do not stand still and `maxfev` ends the run.
+        evaluations (1000 at most), nor, where the default has moved coordinates together first, in the 3 d after that.
+        In noise values do not stand still and `maxfev` ends the run.
     noise : float or "auto"
         "auto" looks for noise of fun (2 evaluations) and estimates its level (8 more), 0 means exact up to round-off, a
         number is the level.  In noise the answer is the last iterate, measured once more, not the luckiest value

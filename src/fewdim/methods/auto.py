@@ -11,7 +11,7 @@ from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
-from fewdim.methods.folded import Folded, classes_in, parted
+from fewdim.methods.folded import Folded, parted
 from fewdim.methods.noisy_gradient import NoisyGradient
 from fewdim.methods.opening import CHEAP, bends_down, curvatures_seen, heard_again, settled, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
@@ -44,9 +44,9 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Where x0 has few different values it looks whether f treats coordinates that start equal alike, as along a chain or
-    over a grid: 2 values, and 1 more if so.  Then these first move together (`methods/folded.py`): a descent in one
-    variable for each value of x0 and one for either end, which costs next to nothing and leaves a better start.
+    Above d = 30, where x0 has at most 5 different values, it looks whether f treats coordinates that start equal alike,
+    as along a chain or over a grid: 2 values, and 1 more if so.  Then these first move together: a descent in one
+    variable for each value of x0 and one for either end (`Folded`), which leaves a better start.
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
@@ -122,10 +122,9 @@ class Auto:
         return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
     def start(self, x: Vector, key: Key) -> AutoState:
-        classes = classes_in(x)
-        if classes is not None and not (self.box and self.box.touched(x)):
-            folded, story = self._folded.start(x, (*key, 8), classes), (Change(0, "fold", "alike", math.inf),)
-            return AutoState("fold", key, last=folded, story=story)
+        folded = self._folded.start(x, (*key, 8))
+        if folded.classes is not None and not (self.box and self.box.touched(x)):
+            return AutoState("fold", key, last=folded, story=(Change(0, "fold", "equal", math.inf),))
         return self._begun(x, key)
 
     def _begun(self, x: Vector, key: Key) -> AutoState:
@@ -179,6 +178,8 @@ class Auto:
     def _unfolded(self, s: AutoState, folded: FoldedState) -> AutoState:
         """After a step of the descent in classes: the engine that comes first otherwise, once that is over."""
         s = evolve(s, first=folded.first, noise=folded.inner.noise if folded.inner else s.noise)
+        if folded.inner:
+            s = evolve(s, story=(s.story[0]._replace(why="alike"),))
         if not folded.over:
             return s
         new = self._begun(parted(folded) if folded.inner else folded.x, s.key)

@@ -42,8 +42,8 @@ class Folded:
 
     method: Method[AutoState]
 
-    def start(self, x: Vector, key: Key, classes: Classes | None = None) -> FoldedState:
-        return FoldedState(x, key, classes=classes, scale=scale_of(x))
+    def start(self, x: Vector, key: Key) -> FoldedState:
+        return FoldedState(x, key, classes=classes_in(x), scale=scale_of(x))
 
     def done(self, state: FoldedState) -> bool:
         return state.over
@@ -100,18 +100,17 @@ def _alike(x: Vector, f_x: float, classes: Classes) -> Steps[bool]:
     members = np.flatnonzero(classes == int(np.argmax(np.bincount(classes))))
     n, radius = members.size, Reach.of(x).clip(APART * scale_of(x))
     one, far, beside = (axis(int(members[i])) for i in (2 * n // 5, 4 * n // 5, 2 * n // 5 + 1))
-    values = yield Query(x, (radius * one, radius * far))
-    if not _same(f_x, values):
+    f_one, f_far = yield Query(x, (radius * one, radius * far))
+    if not _same(f_x, float(f_one), float(f_far)):
         return False
-    values[1] = (yield Query(x, (radius * beside,)))[0]
-    return _same(f_x, values)
+    (f_beside,) = yield Query(x, (radius * beside,))
+    return _same(f_x, float(f_one), float(f_beside))
 
 
-def _same(f_x: float, values: Values) -> bool:
+def _same(f_x: float, one: float, two: float) -> bool:
     """Whether two values are the same but for round-off, and clearly another than f_x."""
-    one, two = values.tolist()
     error = SAME * ROUND_OFF * max(abs(f_x), abs(one))
-    return bool(abs(one - two) <= error < SEEN * abs(one - f_x))
+    return abs(one - two) <= error < SEEN * abs(one - f_x)
 
 
 class _Unfolded(Delegate[AutoState]):

@@ -40,6 +40,7 @@ NAMES = {
     "pursuit": "random pursuit",
 }
 WHY = {
+    "equal": "to see whether coordinates that start equal are alike",
     "alike": "coordinates that start equal are alike, and first move together",
     "small": "in few dimensions a look along each axis is cheap",
     "exact": "values are exact, and after the first looks a full gradient is cheap",
@@ -92,9 +93,8 @@ class AutoState:
     cheap: bool = False  # values, beside what they are part of
     sketch: ConjugateSketchState | None = None
     newton: QuasiNewtonState | ProjectedNewtonState | None = None
-    last: FoldedState | QuadraticModelState | NoisyGradientState | RandomPursuitState | None = (
-        None  # of any other engine
-    )
+    # of any other engine:
+    last: FoldedState | QuadraticModelState | NoisyGradientState | RandomPursuitState | None = None
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at
