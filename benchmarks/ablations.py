@@ -51,6 +51,7 @@ STEPS = "fewdim.methods.conjugate_steps"
 SKETCH = "fewdim.methods.conjugate_sketch"
 NEWTON = "fewdim.methods.quasi_newton"
 AUTO = "fewdim.methods.auto"
+STORY = "fewdim.methods.story"
 OPENING = "fewdim.methods.opening"
 FOLDED = "fewdim.methods.folded"
 
@@ -107,8 +108,11 @@ VARIANTS: dict[str, Variant] = {
     "no guard": Variant("guard", names={f"{SKETCH}:GUARD": -math.inf}),
     "guard 0.95": Variant("guard", names={f"{SKETCH}:GUARD": 0.95}),
     "no second pass": Variant("second pass", names={f"{SKETCH}:second_pass": _no_pass}),
+    "a second pass each step": Variant("second pass", names={f"{SKETCH}:LARGE_ERROR": 0.0}),
+    "a wrong memory is kept": Variant("second pass", names={f"{STEPS}:WRONG": math.inf}),
     "quasi-Newton after 4d values": Variant("trial", Early()),
-    "no look at the rank": Variant("trial", names={f"{AUTO}:EVEN": math.inf}),
+    "no look at the rank": Variant("trial", names={f"{AUTO}:SURE": math.inf, f"{AUTO}:EVEN": math.inf}),
+    "no regard to how slow a sketch is": Variant("trial", names={f"{STORY}:PART": math.inf, f"{STORY}:SHRINKING": 0.0}),
     "gradients after 2d values": Variant("trial", names={f"{AUTO}:SOME": 0}),
     "no regard to steps not as foreseen": Variant("trial", names={f"{AUTO}:DENSE": 0}),
     "regard to them up to d = 150": Variant("trial", names={f"{AUTO}:DENSE": 150}),

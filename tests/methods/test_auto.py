@@ -208,14 +208,19 @@ def bowl(f: float) -> float:
     return float(np.sqrt(1 + f)) - 1
 
 
+def steeper(f: float) -> float:
+    """The same minimum, and somewhat more curvature far from it."""
+    return f + f * f / 50
+
+
 def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
     """With three directions a member: when a third of the dimensions are remembered, at the next step that is not as
     foreseen; the 5 are room for those that are.
     """
-    problem = quadratic(power_law(120, 2), rotate=3)
-    _, session = engines(lambda x: bowl(problem.fun(x)), problem.x0, 7200)
+    problem = quadratic(power_law(110, 2), rotate=3)
+    _, session = engines(lambda x: steeper(problem.fun(x)), problem.x0, 6600)
     assert reasons(session)[:2] == ["start", "as dear"]
-    assert 120 / 3 - 1 <= len(session.state.sketch.memory) <= 120 / 3 + 5
+    assert 110 / 3 - 1 <= len(session.state.sketch.memory) <= 110 / 3 + 5
 
 
 def test_up_to_a_hundred_dimensions_a_step_that_is_not_as_foreseen_ends_the_sketch() -> None:
@@ -225,6 +230,24 @@ def test_up_to_a_hundred_dimensions_a_step_that_is_not_as_foreseen_ends_the_sket
         _, session = engines(lambda x, fun=problem.fun: bowl(fun(x)), problem.x0, 400)
         assert reasons(session) == why
         assert engines(problem.fun, problem.x0, 400)[0] == ["sketch"]
+
+
+def test_with_fewer_data_than_parameters_the_sketch_goes_on() -> None:
+    """Classes that a plane separates: the loss falls to 0 along few directions, each step brings much of what there is,
+    and full gradients take 3 to 6 times the values.  The median of 5 seeds is to be within 2 of the sketch's.
+    """
+    d, rng = 100, np.random.default_rng(0)
+    Z = rng.standard_normal((40, d)) / np.sqrt(np.arange(1, d + 1))
+    Z *= np.sign(Z @ rng.standard_normal(d))[:, None]
+
+    def loss(w: Any) -> float:
+        return float(np.logaddexp(0, -Z @ w).mean())
+
+    def needed(method: Any) -> float:
+        runs = [minimize(loss, np.zeros(d), method=method, f_target=1e-4, maxfev=20 * d, rng=seed) for seed in range(5)]
+        return float(np.median([run.nfev for run in runs]))
+
+    assert needed(Auto()) <= 2 * needed(ConjugateSketch())
 
 
 def test_a_sketch_that_goes_as_foreseen_is_not_given_up() -> None:
@@ -485,7 +508,7 @@ def test_tough_starts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(120, 2), bowl, "as dear")]
+    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(110, 2), steeper, "as dear")]
 )
 def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, shape: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""

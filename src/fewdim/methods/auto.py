@@ -32,7 +32,7 @@ FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient m
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
-EVEN = 0.5  # of d: an effective rank above leaves no few directions for a sketch to find
+SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
 DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends the sketch
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
@@ -44,9 +44,8 @@ class Auto:
 
     .. math:: x_{k+1} = \text{the step of the engine in charge}
 
-    Above d = 30, where x0 has at most 5 different values, it looks whether f treats coordinates that start equal alike,
-    as along a chain or over a grid: 2 values, and 1 more if so.  Then these first move together: a descent in one
-    variable for each value of x0 and one for either end (`Folded`), which leaves a better start.
+    Above d = 30, where x0 has at most 5 different values, it looks whether f treats coordinates that start equal alike:
+    2 values, and 1 more if so.  Then these first move together, one variable for each value and either end (`Folded`).
 
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
@@ -56,22 +55,22 @@ class Auto:
     short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
-    is above d/2 no few directions matter, or the axes do, and `QuasiNewton` takes over.  It does so at once up to
-    d = 200 for each worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or
-    more: then it is not a few axes that matter; after 2d values otherwise.  Up to d = 150 it does so through the same
-    opening, and so where the look finds negative curvature, and up to d = 100 once three vectors are remembered and a
-    step is not as long as foreseen: f is no quadratic there.  Elsewhere that has to wait until a sketch has come to
-    take as many values as a gradient, three for each vector remembered: never above three times `memory`.
+    is above d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once the
+    sketch is slow.  It does so at once up to d = 200 for each worker; after d/4 values up to d = 1000, if the rank with
+    the diagonal, by a second look, is 12 or more: then it is not a few axes that matter; after 2d values otherwise.  Up
+    to d = 150 it does so through the same opening, and so where the look finds negative curvature, and up to d = 100
+    once the sketch is slow and a step not as long as foreseen: f is no quadratic.  Slow is one that remembers three
+    vectors and whose last step brought less than a tenth of the whole decrease; not one whose decreases shrink as they
+    do close to a minimum.  Elsewhere quasi-Newton has to wait until a sketch takes as many values as a gradient.
 
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
     to the noise, or elsewhere two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of
-    the decrease so far), `NoisyGradient` takes over for good: its steps average, and it measures the noise as it goes.
-    The noise is measured again when an engine gives up and, under the model, each time the values have doubled.  Where
-    values are exact and both engines give up, `RandomPursuit` looks whether a direction still goes down, and ends the
-    run if none of 100 does.  `explain(state)`, and so `result.message`, says who took over when and why.
+    the decrease), `NoisyGradient` takes over for good: its steps average.  The noise is measured again when an engine
+    gives up and, under the model, each time the values have doubled.  Where values are exact and both engines give up,
+    `RandomPursuit` looks for a direction that goes down, and ends the run if none of 100 does.  `explain(state)` tells.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -83,12 +82,11 @@ class Auto:
     box                   None            bounds, which `minimize` sets
     ============  ======  ==============  ================================================================
 
-    **Cost.** That of the engine in charge.  The vectors declared are those of the sketch and of quasi-Newton; up to
-    d = 150 the model may hold 3d + 3 besides.
+    **Cost.** That of the engine in charge.  The vectors are those of sketch and quasi-Newton, not the model's 3d + 3.
 
     **Guarantee.** That of the engine in charge; the best value never rises while values are exact.
 
-    **Departures.** Not in the paper, whose Algorithm 1, with another step, is the noisy engine.
+    **Departures.** Not in the paper; the noisy engine is its Algorithm 1 with another step.
 
     >>> import numpy as np
     >>> from fewdim import minimize
@@ -223,8 +221,10 @@ class Auto:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n, once, late = s.x.size, len(sketch.memory), s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width and s.nfev >= SOON * d
-        even, bent = s.newton is None and sketch.rank >= EVEN * d, s.newton is None and sketch.rank == 0
-        curved = s.newton is None and d <= DENSE and n >= STEPS and not (sketch.agreed or s.noise > 0)
+        s = evolve(s, course=(*(at for at in s.course if 2 * at[0] >= s.nfev), (s.nfev, sketch.f_x)))
+        first, slow = s.newton is None, n >= STEPS and s.slow(sketch.decrease)
+        even = first and (sketch.rank >= SURE * d or (sketch.rank >= EVEN * d and slow and not s.fast))
+        bent, curved = first and sketch.rank == 0, first and d <= DENSE and slow and not (sketch.agreed or s.noise > 0)
         if once and (even or bent or curved) and d <= MODEL and not self.box:
             return self._fitted(s, "even" if even else "bent" if bent else "curved")
         if soon and even and not (once or late) and math.isnan(s.breadth):

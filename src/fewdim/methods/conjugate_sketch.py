@@ -30,7 +30,9 @@ from fewdim.methods.settings import check_choice, check_count, check_level, chec
 from fewdim.scales import effective_rank, measure
 
 GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
-LARGE_ERROR = 1e-3  # above this the memory is made conjugate again by a second pass
+LARGE_ERROR = 0.05  # in the step after next, as it grows: above, a second pass makes a step conjugate again
+KNOWN_ERROR = 2e-3  # the most that a second pass finds wrong with the memory: beyond, f is no quadratic
+LEAST = 0.3  # of the last length along the sketch: a shorter step blames the memory, not the length
 ORTHOGONAL = 1024  # most coordinates of directions that are made orthogonal
 FAN = 32  # lengths that a line search looks at in one query, where as many workers wait
 KEPT = 4  # latest members of a full memory that are never dropped
@@ -152,9 +154,10 @@ class ConjugateSketch:
                 after, agreed = None, False
         if not move.f_a < s.f_x:
             return failed(s, t, expected=-sketch.slope * t_plain)
-        ratio = t * math.sqrt(seen.curvature / move.curvature) if move.curvature > 0 else 1.0
-        s = evolve(s, error=s.error * max(ratio, 1.05), agreed=agreed)
-        drifted = _drifted(s.error, move.a * course.t / seen.t) or move.curvature <= 0 or math.isnan(course.curvature)
+        growth = max(t * math.sqrt(seen.curvature / move.curvature), 1.05) if move.curvature > 0 else 1.05
+        s = evolve(s, agreed=agreed)
+        mistaken = move.curvature <= 0 or math.isnan(course.curvature)
+        drifted = _drifted(s.error * growth**2, move.a * course.t / seen.t) or mistaken
         due = drifted and bool(s.memory) and after is None
         if not math.isnan(move.better):
             x = perturb(s.x, move.better, move.e)
@@ -165,8 +168,8 @@ class ConjugateSketch:
             else:
                 after = None
         x = perturb(s.x, move.a, move.e)
-        s = evolve(s, x=x, f_x=move.f_a, decrease=s.f_x - move.f_a, fails=0, t=move.a * t, sketch=after)
-        return (yield from self._remembered(s, move, due))
+        s = evolve(s, x=x, f_x=move.f_a, decrease=s.f_x - move.f_a, fails=0, sketch=after)
+        return (yield from self._remembered(evolve(s, t=max(move.a, LEAST) * t), move, due, growth))
 
     def _searched(self, s: ConjugateSketchState, course: Course, seen: Predictor) -> Steps[tuple[Move, Sketch | None]]:
         """The move along the course and, if that went as foreseen with many workers, the sketch made where it ends."""
@@ -218,16 +221,19 @@ class ConjugateSketch:
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
         return found.f_x, Sketch(p, slope, trace, rank)
 
-    def _remembered(self, s: ConjugateSketchState, move: Move, due: bool) -> Steps[ConjugateSketchState]:
+    def _remembered(self, s: ConjugateSketchState, move: Move, due: bool, growth: float) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""
-        e, curvature, error = move.e, move.curvature, s.error
-        if s.memory:
-            if due:
-                s, c = yield from second_pass(s)
-                e = accumulate(e, [-c_i / move.a for c_i in c], s.memory)
-                curvature = max(curvature - sum(c_i * c_i for c_i in c) / move.a**2, 0.05 * curvature)
-                error = min(error * error, LARGE_ERROR)
-        else:
+        e, curvature, error = move.e, move.curvature, s.error * growth
+        if due:
+            s, c = yield from second_pass(s)
+            if not s.memory:
+                return s
+            e = accumulate(e, [-c_i / move.a for c_i in c], s.memory)
+            off = sum(c_i * c_i for c_i in c) / move.a**2  # the curvature that e had in common with the memory
+            error = math.sqrt(off / curvature) / growth if 0 < off < math.inf and curvature > 0 else KNOWN_ERROR
+            error = min(max(error, FRESH_ERROR), KNOWN_ERROR)
+            curvature = max(curvature - off, 0.05 * curvature)
+        if not s.memory:
             error = FRESH_ERROR
         s = evolve(s, error=error)
         if not curvature > 0 or self.memory == 0:

@@ -17,6 +17,7 @@ FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 EACH = 3  # directions of a sketch for each member of the memory
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
+WRONG = 0.3  # of the decrease of a step: a second pass that promised more and brings nothing shows a wrong memory
 CLEAR = 4  # times the error of a forward slope: below, differences are central
 
 
@@ -168,14 +169,19 @@ def conjugated(s: ConjugateSketchState, sketch: Sketch, seen: Predictor) -> Step
 
 
 def second_pass(s: ConjugateSketchState) -> Steps[tuple[ConjugateSketchState, list[float]]]:
-    """A Newton step in span S from x, kept if it lowers f; the coefficients used (zeros if not)."""
+    """A Newton step in span S from x, kept if it lowers f; the coefficients used (zeros if not).
+
+    Where it was to lower f much and does not, the memory is wrong about f, and emptied.
+    """
     c = yield from slopes_of_memory(s.x, s.f_x, s, math.sqrt(2 * s.decrease / len(s.memory)))
     c = [c_i if c_i == c_i else 0.0 for c_i in c]
     y = accumulate(s.x, [-c_i for c_i in c], s.memory)
     f_y = yield from insisted_value(y, tries=2)
-    if not f_y < s.f_x:
-        return s, [0.0] * len(c)
-    return evolve(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
+    if f_y < s.f_x:
+        return evolve(s, x=y, f_x=f_y, decrease=s.decrease + s.f_x - f_y), c
+    if sum(c_i * c_i for c_i in c) > 2 * WRONG * s.decrease:
+        return evolve(s, memory=(), sizes=(), error=FRESH_ERROR), []
+    return s, [0.0] * len(c)
 
 
 def failed(s: ConjugateSketchState, t: float, expected: float = math.nan) -> ConjugateSketchState:

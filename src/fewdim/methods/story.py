@@ -21,6 +21,9 @@ from fewdim.methods.random_pursuit import RandomPursuitState
 
 Classes: TypeAlias = NDArray[np.int8]
 
+PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
+SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
+
 
 class Change(NamedTuple):
     """An engine takes over: after how many values, which, why, and f_x then."""
@@ -98,6 +101,7 @@ class AutoState:
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
     breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at
+    course: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at the steps of the sketch since half as many
     sunk: int = 0  # decreases in a row that the noise hides
     found: QuasiNewtonState | ProjectedNewtonState | None = None  # at the first minimum
     story: tuple[Change, ...] = ()
@@ -105,6 +109,17 @@ class AutoState:
     @property
     def inner(self) -> Any:
         return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
+
+    def slow(self, decrease: float) -> bool:
+        """Whether the last step, of the sketch, is a small part of the whole decrease."""
+        return bool(decrease < PART * (self.first - self.inner.f_x))
+
+    @property
+    def fast(self) -> bool:
+        """Whether decreases shrink as they do close to a minimum: the last quarter of the values against the third."""
+        (now, f_x), half = self.course[-1], self.course[0][1]
+        between = next(f for asked, f in self.course if 4 * asked >= 3 * now)
+        return between - f_x < SHRINKING * (half - between)
 
     @property
     def steady(self) -> bool | None:
