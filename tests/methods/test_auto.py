@@ -215,12 +215,18 @@ def steeper(f: float) -> float:
 
 def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
     """With three directions a member: when a third of the dimensions are remembered, at the next step that is not as
-    foreseen; the 5 are room for those that are.
+    foreseen; a memory that is emptied puts it off.
     """
-    problem = quadratic(power_law(110, 2), rotate=3)
-    _, session = engines(lambda x: steeper(problem.fun(x)), problem.x0, 6600)
-    assert reasons(session)[:2] == ["start", "as dear"]
-    assert 110 / 3 - 1 <= len(session.state.sketch.memory) <= 110 / 3 + 5
+    remembered = []
+    for decay, rotate in itertools.product((1, 1.5), (3, 4)):
+        problem = quadratic(power_law(101, decay), rotate=rotate)
+        _, session = engines(lambda x, fun=problem.fun: steeper(fun(x)), problem.x0, 4000)
+        if reasons(session)[1:2] == ["as dear"]:
+            remembered.append(len(session.state.sketch.memory))
+        else:
+            assert reasons(session) == ["start"]
+    assert len(remembered) >= 2
+    assert min(remembered) >= 101 / 3 - 1
 
 
 def test_up_to_a_hundred_dimensions_a_step_that_is_not_as_foreseen_ends_the_sketch() -> None:
@@ -508,7 +514,7 @@ def test_tough_starts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(110, 2), steeper, "as dear")]
+    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(101, 1), steeper, "as dear")]
 )
 def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, shape: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
