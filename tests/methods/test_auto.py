@@ -238,6 +238,27 @@ def test_up_to_a_hundred_dimensions_a_step_that_is_not_as_foreseen_ends_the_sket
         assert engines(problem.fun, problem.x0, 400)[0] == ["sketch"]
 
 
+def test_in_little_noise_full_gradients_go_on_where_the_model_ends() -> None:
+    """Values in float32: the model ends where they differ by 8 of their errors; differences over long distances see
+    below that, and get to 1e-6 of the first gap with 60 d values, where averaging steps do not.
+    """
+    rng = np.random.default_rng(3)
+    Z, b = rng.standard_normal((140, 60)) / np.sqrt(np.arange(1, 61)), rng.standard_normal(140)
+
+    def exact(x: Any) -> float:
+        return float(np.logaddexp.reduce(Z @ x - b) + 5e-4 * x @ x)
+
+    low = minimize(exact, np.zeros(60), method="quasi-newton", noise=0, maxfev=4000).fun
+    session: Session[Any] = Session(Auto(), np.zeros(60), rng=0)
+    gap = np.inf
+    while session.nfev < 3600 and gap > 1e-6 * (exact(np.zeros(60)) - low):
+        for point in session.ask():
+            session.tell(point.id, float(np.float32(exact(point.x))))
+            gap = min(gap, exact(point.x) - low)
+    assert gap <= 1e-6 * (exact(np.zeros(60)) - low)
+    assert reasons(session)[1:] == ["noisy", "quiet"]
+
+
 def test_with_fewer_data_than_parameters_the_sketch_goes_on() -> None:
     """Classes that a plane separates: the loss falls to 0 along few directions, each step brings much of what there is,
     and full gradients take 3 to 6 times the values.  The median of 5 seeds is to be within 2 of the sketch's.

@@ -13,7 +13,7 @@ from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
 from fewdim.methods.folded import Folded, parted
 from fewdim.methods.noisy_gradient import NoisyGradient
-from fewdim.methods.opening import CHEAP, bends_down, curvatures_seen, heard_again, settled, stays, turned_back
+from fewdim.methods.opening import CHEAP, bends_down, handed_over, heard_again, settled, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
@@ -32,8 +32,7 @@ FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient m
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
-SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
-DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends the sketch
+QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 
@@ -66,11 +65,11 @@ class Auto:
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
-    Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  When that has come down
-    to the noise, or elsewhere two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of
-    the decrease), `NoisyGradient` takes over for good: its steps average.  The noise is measured again when an engine
-    gives up and, under the model, each time the values have doubled.  Where values are exact and both engines give up,
-    `RandomPursuit` looks for a direction that goes down, and ends the run if none of 100 does.  `explain(state)` tells.
+    Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5, and then quasi-Newton, if
+    the noise is below 3e-4 of the decrease.  Once two decreases in a row are below 3 noise levels or a step fails (in
+    noise above 1e-8 of the decrease), `NoisyGradient` takes over for good: its steps average.  The noise is measured
+    again when an engine gives up and, under the model, each time the values have doubled.  Where values are exact and
+    both engines give up, `RandomPursuit` looks for a direction that goes down; the run ends if none of 100 does.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -84,8 +83,7 @@ class Auto:
 
     **Cost.** That of the engine in charge.  The vectors are those of sketch and quasi-Newton, not the model's 3d + 3.
 
-    **Guarantee.** That of the engine in charge; the best value never rises while values are exact.
-
+    **Guarantee.** That of the engine in charge.  The best value never rises while values are exact.
     **Departures.** Not in the paper; the noisy engine is its Algorithm 1 with another step.
 
     >>> import numpy as np
@@ -158,7 +156,8 @@ class Auto:
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
             inner, s = s.found, evolve(s, newton=s.found)
         rank = inner.rank if s.engine == "sketch" else s.x.size
-        if s.noise > 0 and LOW * s.x.size <= rank and s.x.size <= MODEL and not inner.scales.resolution.shared:
+        fits = s.x.size <= MODEL and LOW * s.x.size <= rank and not inner.scales.resolution.shared
+        if s.noise > 0 and fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last)):
             return self._fitted(s, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
@@ -205,28 +204,28 @@ class Auto:
         if s.noise == 0 and not (enough or self._model.done(model)):
             return s
         if s.noise == 0:
-            cheap = s.cheap or s.x.size >= CHEAP
-            (x, f_x), more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
-            s, bends = evolve(s, nfev=s.nfev + more), curvatures_seen(model)
-            newton = evolve(self._newton.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends)
-            newton = evolve(newton, central=bends is None, sure=self.noise != "auto" or s.sketch is not None)
-            return taken_over(evolve(s, newton=newton), "newton", "followed" if bent else "exact")
+            cheap, sure = s.cheap or s.x.size >= CHEAP, self.noise != "auto" or s.sketch is not None
+            at, more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
+            s = evolve(s, nfev=s.nfev + more)
+            return handed_over(s, model, self._newton, at, "followed" if bent else "exact", sure)
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         if self.noise == "auto" and not shared and s.nfev >= 2 * max(s.heard, s.story[-1].nfev, 2 * s.x.size):
             model, more = yield from counted(heard_again(model, (*s.key, s.k, 4)))
             s = evolve(s, nfev=s.nfev + more, heard=s.nfev, noise=model.noise, last=model)
-        return self._in_noise(s) if shared or self._model.done(model) else s
+        done = self._model.done(model)
+        if done and s.newton is None and not shared and s.noise < QUIET * (s.first - model.f_x):
+            return handed_over(s, model, self._newton, (s.x, model.f_x), "quiet")
+        return self._in_noise(s) if shared or done else s
 
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, n, once, late = s.x.size, len(sketch.memory), s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width and s.nfev >= SOON * d
-        s = evolve(s, course=(*(at for at in s.course if 2 * at[0] >= s.nfev), (s.nfev, sketch.f_x)))
-        first, slow = s.newton is None, n >= STEPS and s.slow(sketch.decrease)
-        even = first and (sketch.rank >= SURE * d or (sketch.rank >= EVEN * d and slow and not s.fast))
-        bent, curved = first and sketch.rank == 0, first and d <= DENSE and slow and not (sketch.agreed or s.noise > 0)
-        if once and (even or bent or curved) and d <= MODEL and not self.box:
-            return self._fitted(s, "even" if even else "bent" if bent else "curved")
+        s = s.went(sketch)
+        outlook = s.outlook(sketch)
+        if once and outlook and d <= MODEL and not self.box:
+            return self._fitted(s, outlook)
+        even = outlook == "even"
         if soon and even and not (once or late) and math.isnan(s.breadth):
             assert sketch.scales is not None
             found, asked = yield from counted(breadth(s.x, sketch.f_x, sketch.scales, (*s.key, s.k, 7)))

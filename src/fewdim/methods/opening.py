@@ -33,6 +33,16 @@ def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
     return fit_to_divide_by(c) if max(c) > 0 else None
 
 
+def handed_over(
+    s: AutoState, model: QuadraticModelState, method: QuasiNewton, at: tuple[Vector, float], why: str, sure: bool = True
+) -> AutoState:
+    """Quasi-Newton in charge, from a point with its value, with what the model knows of scales and curvatures."""
+    bends, (x, f_x) = curvatures_seen(model), at
+    newton = evolve(method.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends, sure=sure)
+    newton = evolve(newton, central=bends is None or s.noise > 0)
+    return taken_over(evolve(s, newton=newton), "newton", why)
+
+
 def bends_down(opening: QuadraticModelState) -> bool:
     """Whether curvature was seen to be negative along an axis."""
     return min(opening.bends) < -DOWN * max(map(abs, opening.bends))

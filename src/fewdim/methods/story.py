@@ -21,6 +21,8 @@ from fewdim.methods.random_pursuit import RandomPursuitState
 
 Classes: TypeAlias = NDArray[np.int8]
 
+SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
+DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends a slow sketch
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
 SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
 
@@ -47,6 +49,7 @@ WHY = {
     "alike": "coordinates that start equal are alike, and first move together",
     "small": "in few dimensions a look along each axis is cheap",
     "exact": "values are exact, and after the first looks a full gradient is cheap",
+    "quiet": "the model had come down to the noise, which gradients over long differences see below",
     "followed": "negative curvature had been followed, and values are exact",
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
@@ -110,9 +113,21 @@ class AutoState:
     def inner(self) -> Any:
         return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
 
-    def slow(self, decrease: float) -> bool:
-        """Whether the last step, of the sketch, is a small part of the whole decrease."""
-        return bool(decrease < PART * (self.first - self.inner.f_x))
+    def went(self, sketch: ConjugateSketchState) -> AutoState:
+        """The state with where a step of the sketch has come to."""
+        return evolve(self, course=(*(at for at in self.course if 2 * at[0] >= self.nfev), (self.nfev, sketch.f_x)))
+
+    def outlook(self, sketch: ConjugateSketchState) -> str:
+        """Why other engines are likely to go further than the sketch; nothing if they are not, or had their turn."""
+        d, remembered = sketch.x.size, len(sketch.memory)
+        if self.newton is not None:
+            return ""
+        slow = remembered >= STEPS and sketch.decrease < PART * (self.first - sketch.f_x)
+        if sketch.rank >= SURE * d or (sketch.rank >= EVEN * d and slow and not self.fast):
+            return "even"
+        if sketch.rank == 0:
+            return "bent"
+        return "curved" if d <= DENSE and slow and not (sketch.agreed or self.noise > 0) else ""
 
     @property
     def fast(self) -> bool:
