@@ -42,7 +42,7 @@ class ConjugateSketchState(Measured):
     memory: tuple[Vector, ...] = ()  # past steps, conjugate and of unit curvature: s_i'A s_j = 1 if i = j, else 0
     sizes: tuple[float, ...] = ()  # their squared lengths
     t: float = math.nan  # how far along the sketched gradient the last step went
-    error: float = FRESH_ERROR  # estimate of how far from conjugate the memory is
+    error: float = FRESH_ERROR  # how far from conjugate the memory is, estimated: the root mean square of its members
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
     rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
