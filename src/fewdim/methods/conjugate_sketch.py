@@ -81,8 +81,8 @@ class ConjugateSketch:
 
     **Departures.** Not in the paper.  Off quadratics only the monotone decrease is proved.  Members are conjugate only
     nearly: a new one is off by the error of the memory times |tp| / |e|, in curvature, which is 20 and more where the
-    spectrum falls fast.  Where that would show two steps on, a second pass, |S| + 1 values, makes the step conjugate and
-    tells how far off the memory is; one that promises much and brings nothing empties it.
+    spectrum falls fast.  Where that would show two steps on, a second pass, |S| + 1 values, makes the step conjugate
+    and tells how far off the memory is; one that promises much and brings nothing empties it.
 
     >>> import numpy as np
     >>> from fewdim import minimize
