@@ -389,3 +389,21 @@ def test_noise_within_bounds_is_no_harder_than_without() -> None:
 
     within, without = (np.median([final(b, seed) for seed in range(3)]) for b in ([(-1, 1)] * 150, None))
     assert within < 5 * without
+
+
+def test_in_little_noise_the_width_of_the_bounds_does_not_matter() -> None:
+    """The model's curvatures are in variables without bounds; taken for those of x, with bounds 30 times as wide as f
+    is, they left differences too short to see anything below the noise of 1e-6.
+    """
+    weights, center = 1 / np.sqrt(np.arange(1, 61)), 0.3 * np.random.default_rng(9).uniform(-1, 1, 60)
+
+    def true(x: Any) -> float:
+        return float(weights @ ((x - center) / 0.3) ** 2)
+
+    left = []
+    for seed in range(3):
+        dice = np.random.default_rng(seed)
+        noisy = lambda x, dice=dice: true(x) + 1e-6 * dice.normal()  # noqa: E731
+        found = minimize(noisy, np.linspace(0.003, 0.006, 60), bounds=[(-30, 30)] * 60, maxfev=1500, rng=seed)
+        left.append(true(found.x))
+    assert np.median(left) < 3e-7

@@ -163,7 +163,7 @@ class Auto:
         if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
             return self._in_noise(s)
         done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
-        low = s.engine == "newton" and (done or (inner.fails == 0 and inner.decrease < least))
+        low = s.engine == "newton" and s.noise == 0 and (done or (inner.fails == 0 and inner.decrease < least))
         if low and isinstance(s.last, QuadraticModelState):
             s, moved = yield from settled(s, s.last, self._newton)
             if moved:
@@ -222,7 +222,7 @@ class Auto:
         d, n, once, late = s.x.size, len(sketch.memory), s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width and s.nfev >= SOON * d
         s = s.went(sketch)
-        outlook = s.outlook(sketch)
+        outlook = s.outlook(sketch, self.memory)
         if once and outlook and d <= MODEL and not self.box:
             return self._fitted(s, outlook)
         even = outlook == "even"

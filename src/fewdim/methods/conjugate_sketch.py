@@ -160,7 +160,7 @@ class ConjugateSketch:
         growth = max(t * math.sqrt(seen.curvature / move.curvature), 1.05) if move.curvature > 0 else 1.05
         s = evolve(s, agreed=agreed)
         mistaken = move.curvature <= 0 or math.isnan(course.curvature)
-        drifted = _drifted(s.error * growth**2, move.a * course.t / seen.t) or mistaken
+        drifted = _drifted(s.error * growth * growth, move.a * course.t / seen.t) or mistaken
         due = drifted and bool(s.memory) and after is None
         if not math.isnan(move.better):
             x = perturb(s.x, move.better, move.e)
@@ -181,7 +181,7 @@ class ConjugateSketch:
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), None
             return (yield from search(s.x, s.f_x, course.e, f_e, course.slope)), None
-        if s.agreed and s.clear and not _drifted(s.error * course.shrunk**2, course.t / seen.t):
+        if s.agreed and s.clear and not _drifted(s.error * course.shrunk * course.shrunk, course.t / seen.t):
             f_e, after = yield from self._sketch(s, s.x + course.e, math.nan)
             if course.agrees(s.f_x, f_e):
                 return Move(course.e, 1.0, f_e, 2 * (f_e - s.f_x - course.slope)), after
@@ -227,7 +227,7 @@ class ConjugateSketch:
     def _remembered(self, s: ConjugateSketchState, move: Move, due: bool, growth: float) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""
         e, curvature, n = move.e, move.curvature, len(s.memory)
-        error = s.error * math.sqrt((n + growth**2) / (n + 1))  # e is off by the error times its growth
+        error = s.error * math.sqrt((n + growth * growth) / (n + 1))  # e is off by the error times its growth
         if due:
             s, c = yield from second_pass(s)
             if not s.memory:

@@ -10,6 +10,7 @@ from fewdim.core import Query, Steps, counted, evolve, value
 from fewdim.directions import Key, Vector
 from fewdim.gradients import Floats, fit_to_divide_by
 from fewdim.lines import scale_of
+from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.story import AutoState, taken_over
@@ -37,7 +38,8 @@ def handed_over(
     s: AutoState, model: QuadraticModelState, method: QuasiNewton, at: tuple[Vector, float], why: str, sure: bool = True
 ) -> AutoState:
     """Quasi-Newton in charge, from a point with its value, with what the model knows of scales and curvatures."""
-    bends, (x, f_x) = curvatures_seen(model), at
+    boxed, (x, f_x) = isinstance(method, ProjectedNewton), at
+    bends = None if boxed else curvatures_seen(model)  # they are in the variables that know no bounds
     newton = evolve(method.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends, sure=sure)
     newton = evolve(newton, central=bends is None or s.noise > 0)
     return taken_over(evolve(s, newton=newton), "newton", why)

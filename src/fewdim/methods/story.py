@@ -117,12 +117,12 @@ class AutoState:
         """The state with where a step of the sketch has come to."""
         return evolve(self, course=(*(at for at in self.course if 2 * at[0] >= self.nfev), (self.nfev, sketch.f_x)))
 
-    def outlook(self, sketch: ConjugateSketchState) -> str:
+    def outlook(self, sketch: ConjugateSketchState, memory: int) -> str:
         """Why other engines are likely to go further than the sketch; nothing if they are not, or had their turn."""
         d, remembered = sketch.x.size, len(sketch.memory)
         if self.newton is not None:
             return ""
-        slow = remembered >= STEPS and sketch.decrease < PART * (self.first - sketch.f_x)
+        slow = remembered >= min(STEPS, memory) and sketch.decrease < PART * (self.first - sketch.f_x)
         if sketch.rank >= SURE * d or (sketch.rank >= EVEN * d and slow and not self.fast):
             return "even"
         if sketch.rank == 0:
