@@ -1,4 +1,4 @@
-"""What each part of the default is worth: the default with one thing changed, on fifteen problems.
+"""What each part of the default is worth: the default with one thing changed, on sixteen problems.
 
 Prints, for every variant, the geometric mean over problems and seeds of its evaluations by those of the default, at
 each target (a miss is 2 x budget; where both miss, nothing), and the worst problem; writes the table to ablations.md.
@@ -33,6 +33,7 @@ from fewdim.methods.newton_steps import explaining
 PROBLEMS = (
     "power-1-100-rotated",
     "power-2-1000-rotated",
+    "power-3-500-rotated",
     "power-0.5-500-rotated",
     "flat-tail-1000-rotated",
     "exponential-500-aligned",
