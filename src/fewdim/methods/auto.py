@@ -84,6 +84,7 @@ class Auto:
     **Cost.** That of the engine in charge.  The vectors are those of sketch and quasi-Newton, not the model's 3d + 3.
 
     **Guarantee.** That of the engine in charge.  The best value never rises while values are exact.
+
     **Departures.** Not in the paper; the noisy engine is its Algorithm 1 with another step.
 
     >>> import numpy as np

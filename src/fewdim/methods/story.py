@@ -114,7 +114,9 @@ class AutoState:
         return {"sketch": self.sketch, "newton": self.newton}.get(self.engine, self.last)
 
     def went(self, sketch: ConjugateSketchState) -> AutoState:
-        """The state with where a step of the sketch has come to."""
+        """The state with where a step of the sketch has come to, if `outlook` is going to ask."""
+        if self.newton is not None or not EVEN * sketch.x.size <= sketch.rank < SURE * sketch.x.size:
+            return self
         return evolve(self, course=(*(at for at in self.course if 2 * at[0] >= self.nfev), (self.nfev, sketch.f_x)))
 
     def outlook(self, sketch: ConjugateSketchState, memory: int) -> str:
