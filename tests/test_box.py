@@ -371,29 +371,26 @@ def test_certificates_are_for_functions_without_bounds() -> None:
         minimize(bowl, np.zeros(20), bounds=[(-1, 1)] * 20, certify=True)
 
 
-def test_noise_within_bounds_is_no_harder_than_without() -> None:
-    """Curvatures are taken over distances at which most of them stand out: where one did, steps were far too short.
-
-    Medians of 3 seeds: what is left below the noise is a matter of chance.
-    """
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_noise_within_bounds_is_no_harder_than_without(seed: int) -> None:
+    """Curvatures are taken over distances at which most of them stand out: where one did, steps were far too short."""
     turn, center = rotation(150, 1), np.full(150, 0.3)
     weights = np.linspace(1, 3, 150)
 
     def true(x: Any) -> float:
         return float(np.sum(weights * (turn @ (x - center)) ** 2))
 
-    def final(bounds: Any, seed: int) -> float:
+    def final(bounds: Any) -> float:
         dice = np.random.default_rng(seed)
         found = minimize(lambda x: true(x) + 1e-3 * dice.normal(), 0 * center, bounds=bounds, maxfev=3000, rng=seed)
         return true(found.x)
 
-    within, without = (np.median([final(b, seed) for seed in range(3)]) for b in ([(-1, 1)] * 150, None))
-    assert within < 5 * without
+    assert final([(-1, 1)] * 150) < 5 * final(None)
 
 
 def test_in_little_noise_the_width_of_the_bounds_does_not_matter() -> None:
     """The model's curvatures are in variables without bounds; taken for those of x, with bounds 30 times as wide as f
-    is, they left differences too short to see anything below the noise of 1e-6.
+    is, they left differences too short to see anything below the noise of 1e-6: 6e-7 and more was left, the model's.
     """
     weights, center = 1 / np.sqrt(np.arange(1, 61)), 0.3 * np.random.default_rng(9).uniform(-1, 1, 60)
 
@@ -406,4 +403,4 @@ def test_in_little_noise_the_width_of_the_bounds_does_not_matter() -> None:
         noisy = lambda x, dice=dice: true(x) + 1e-6 * dice.normal()  # noqa: E731
         found = minimize(noisy, np.linspace(0.003, 0.006, 60), bounds=[(-30, 30)] * 60, maxfev=1500, rng=seed)
         left.append(true(found.x))
-    assert np.median(left) < 3e-7
+    assert np.median(left) < 3e-7  # half of what the model leaves

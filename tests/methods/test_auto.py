@@ -271,8 +271,8 @@ def test_a_small_memory_does_not_keep_a_slow_sketch_in_charge() -> None:
 
 
 def test_with_fewer_data_than_parameters_the_sketch_goes_on() -> None:
-    """Classes that a plane separates: the loss falls to 0 along few directions, each step brings much of what there is,
-    and full gradients take 3 to 6 times the values.  The median of 5 seeds is to be within 2 of the sketch's.
+    """Classes that a plane separates: the loss falls to 0 along few directions, and each step brings much of what there
+    is.  Full gradients take more than twice the values; the default, medians of 5 seeds, does not.
     """
     d, rng = 100, np.random.default_rng(0)
     Z = rng.standard_normal((40, d)) / np.sqrt(np.arange(1, d + 1))
@@ -285,7 +285,7 @@ def test_with_fewer_data_than_parameters_the_sketch_goes_on() -> None:
         runs = [minimize(loss, np.zeros(d), method=method, f_target=1e-4, maxfev=20 * d, rng=seed) for seed in range(5)]
         return float(np.median([run.nfev for run in runs]))
 
-    assert needed(Auto()) <= 2 * needed(ConjugateSketch())
+    assert needed(Auto()) <= 2 * needed(ConjugateSketch()) < needed(QuasiNewton())
 
 
 def test_a_sketch_that_goes_as_foreseen_is_not_given_up() -> None:

@@ -40,10 +40,11 @@ def test_the_memory_stays_conjugate_and_the_gradient_orthogonal_to_it() -> None:
 
 @pytest.mark.parametrize(("d", "decay", "steps"), [(150, 3.0, 60), (200, 4.0, 40)])
 def test_where_the_spectrum_falls_fast_the_memory_does_not_drift(d: int, decay: float, steps: int) -> None:
-    """A step is some 20 times shorter, in curvature, than the sketch it is made of, and so the conjugacy error of the
-    memory grows 20-fold a step unless it is measured.  Unmeasured, it made runs stand still at 1e-4 of the first gap.
+    """A step is many times shorter, in curvature, than the sketch it is made of, and so much the conjugacy error of the
+    memory grows a step unless it is measured.  Unmeasured, it made runs stand still, without an end.
 
-    With j directions known exactly, the sum of i^-decay beyond j is left: the median run stays within 10 times that.
+    With j directions known exactly, the sum of i^-decay beyond j is left.  The memory's are not quite the first j:
+    10 is room for that, in the median.
     """
     problem = quadratic(power_law(d, decay), rotate=1)
     left = power_law(d, decay)[steps:].sum() / power_law(d, decay).sum()

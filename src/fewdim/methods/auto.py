@@ -55,12 +55,12 @@ class Auto:
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once the
-    sketch is slow.  It does so at once up to d = 200 for each worker; after d/4 values up to d = 1000, if the rank with
-    the diagonal, by a second look, is 12 or more: then it is not a few axes that matter; after 2d values otherwise.  Up
-    to d = 150 it does so through the same opening, and so where the look finds negative curvature, and up to d = 100
-    once the sketch is slow and a step not as long as foreseen: f is no quadratic.  Slow is one that remembers three
-    vectors and whose last step brought less than a tenth of the whole decrease; not one whose decreases shrink as they
-    do close to a minimum.  Elsewhere quasi-Newton has to wait until a sketch takes as many values as a gradient.
+    sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
+    worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or more: then it is
+    not a few axes that matter; after 2d values otherwise.  Up to d = 150 it does so through the same opening, and so
+    where the look finds negative curvature, and up to d = 100 once the sketch is slow and a step not as long as
+    foreseen: f is no quadratic.  Slow is one that remembers three vectors and whose last step brought less than a tenth
+    of the whole decrease.  Elsewhere quasi-Newton has to wait until a sketch takes as many values as a gradient.
 
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.

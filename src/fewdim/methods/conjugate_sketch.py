@@ -80,9 +80,9 @@ class ConjugateSketch:
     the ED_1/mu rate of random gradient holds up to a constant.  The best value never rises.
 
     **Departures.** Not in the paper.  Off quadratics only the monotone decrease is proved.  Members are conjugate only
-    nearly: a new one is off by the error of the memory times |tp| / |e|, in curvature, which is 20 and more where the
-    spectrum falls fast.  Where that would show two steps on, a second pass, |S| + 1 values, makes the step conjugate
-    and tells how far off the memory is; one that promises much and brings nothing empties it.
+    nearly: a new one is off by the error of the memory times |tp| / |e|, in curvature, which is large where the
+    spectrum falls fast.  Where that would show two steps on, a second pass, |S| + 1 values more, makes the step
+    conjugate and tells how far off the memory is; one that promises much and brings nothing empties it.
 
     >>> import numpy as np
     >>> from fewdim import minimize
