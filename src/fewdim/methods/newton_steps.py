@@ -39,7 +39,7 @@ class Course(NamedTuple):
 
 
 def newton_direction(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats, g: Floats) -> Floats:
-    """-H g by the two loops of L-BFGS, from the inverse of `diagonal`, scaled by the latest pair."""
+    """-H g by the two loops of L-BFGS, from the inverse of `diagonal`, scaled by the lengths of the latest pair."""
     q = -g
     products = [float(step @ y) for step, y in zip(steps, changes, strict=True)]
     weights: list[float] = []
@@ -48,11 +48,15 @@ def newton_direction(steps: Sequence[Floats], changes: Sequence[Floats], diagona
         q = q - weights[-1] * y
     q = q / diagonal
     if products:
-        y = changes[-1]
-        q *= products[-1] / float(y @ (y / diagonal))
+        q *= _longer(steps[-1], changes[-1], diagonal)
     for step, y, product, weight in zip(steps, changes, products, reversed(weights), strict=True):
         q += (weight - float(y @ q) / product) * step
     return q
+
+
+def _longer(step: Floats, y: Floats, diagonal: Floats) -> float:
+    """How much longer a step was than the change of the gradient along it would be by the diagonal."""
+    return math.sqrt(float(step @ (diagonal * step)) / float(y @ (y / diagonal)))
 
 
 def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats) -> Callable[[Floats], Floats]:
@@ -61,7 +65,7 @@ def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Flo
         return lambda v: diagonal * v
     root = np.sqrt([float(step @ y) for step, y in zip(steps, changes, strict=True)])[:, None]
     s, y = np.array(steps) / root, np.array(changes) / root  # so that s'y = 1
-    base = diagonal * float(y[-1] @ (y[-1] / diagonal))
+    base = diagonal / _longer(s[-1], y[-1], diagonal)
     wide, lower = np.concatenate([s * base, y]), np.tril(s @ y.T, -1)
     middle = np.block([[(s * base) @ s.T, lower], [lower.T, -np.eye(len(s))]])
     if not (np.isfinite(middle).all() and np.linalg.cond(middle) < SINGULAR):

@@ -29,6 +29,8 @@ from fewdim.scales import Measured, Scales, curvature, measure, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
 CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
+FORWARD, CENTRAL = 2.0, 30.0  # radii, where D may be all wrong and where it does not count: f bends by half the square
+MANIFOLD = 10.0  # relative changes of a curvature beyond this are all the same: it is not known
 TINY = 1e-300  # a square below has lost its digits
 
 
@@ -47,6 +49,8 @@ class QuasiNewtonState(Measured):
     steps: tuple[Floats, ...] = ()
     changes: tuple[Floats, ...] = ()  # of the gradient along those steps
     central: bool = True  # the next gradient
+    travelled: float = 0.0  # since the diagonal was measured, in terms of it
+    drift: float = math.inf  # of the diagonal, relative to it and to the distance
     sure: bool = True  # of the noise level
     decrease: float = math.nan  # of the last step
     fails: int = 0
@@ -61,13 +65,19 @@ class QuasiNewton:
 
     .. math:: x_{k+1} = x_k - a_k H_k g_k, \qquad g_i = \frac{f(x + h_i e_i) - f(x)}{h_i} - \frac{h_i D_i}{2}
 
-    H is the limited-memory BFGS matrix of the last pairs (step, change of g) above :math:`(s'y / y'D^{-1}y) D^{-1}`,
-    where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells it.  Up to
-    d = 49 it gives way to a multiple of the identity where that explains the latest changes of g better.  From d = 50
-    on, where a few values are little beside a gradient, both directions are taken: the step leads to the lowest point
-    of the plane that they span, as three values tell, and the line search goes to where its parabola is lowest unless
-    it is within a tenth of that; not so once slopes are near the noise, which misleads it.  The diagonal may tell
-    nearly all, and it may mislead where curvatures change along the way.
+    H is the limited-memory BFGS matrix of the last pairs (step s, change y of g) above a multiple of
+    :math:`D^{-1}`, where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells
+    it.  The multiple is :math:`(s'Ds / y'D^{-1}y)^{1/2}` of the latest pair, the geometric mean of Barzilai and
+    Borwein's two: with the usual one, s'y / y'D^-1 y, steps are too short where curvature falls on the way to a
+    minimum.  Up to d = 49 the diagonal gives way to a multiple of the identity where that explains the latest changes
+    of g better.  From d = 50 on, where a few values are little beside a gradient, both directions are taken: the step
+    leads to the lowest point of the plane that they span, as three values tell, and the line search goes to where its
+    parabola is lowest unless it is within a tenth of that; not so once slopes are near the noise, which misleads it.
+    The diagonal may tell nearly all, and it may mislead where curvatures change along the way.
+
+    In noise the radii are h = c (delta / D)^(1/2) with c = 2, and central gradients, c = 30, once errors come to a
+    tenth of the slopes.  Two diagonals tell how fast D changes with distance, so by how much it may be wrong, and then
+    c is where that costs forward differences as much as the noise does: close to a minimum they stay clear enough.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -130,6 +140,7 @@ class QuasiNewton:
                 if s.noise > 0:
                     return s
         g, diagonal, _ = found
+        s = evolve(s, drift=_drift(s, diagonal), travelled=0.0) if s.central else s
         s = remembered(evolve(s, k=s.k + 1, diagonal=diagonal), g, self.memory)
         course = yield from _course(s, diagonal, g)
         if course is None:
@@ -142,14 +153,17 @@ class QuasiNewton:
                 return evolve(s, diagonal=None, steps=(), changes=(), gradient=None, moved=None)
         if trial.a == 0:
             return evolve(s, fails=s.fails + 1, steps=(), changes=(), gradient=None, moved=None, central=True)
+        moved = trial.a * course.p
+        s = evolve(s, travelled=s.travelled + math.sqrt(weighed(moved, diagonal)))
+        error = (FORWARD / _spread(s)) ** 2 * scales.resolution.at(s.f_x)
         return evolve(
             s,
             x=perturb(s.x, trial.a, along),
             f_x=trial.f_a,
             decrease=s.f_x - trial.f_a,
             gradient=g,
-            moved=trial.a * course.p,
-            central=weighed(g, diagonal, by=np.divide) < CLEAR * scales.resolution.at(s.f_x) * g.size,
+            moved=moved,
+            central=weighed(g, diagonal, by=np.divide) < CLEAR * error * g.size,
             fails=0,
         )
 
@@ -250,10 +264,27 @@ def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
 def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Found]:
     """Central differences with a new diagonal, or forward ones less half the curvature times the radius."""
     if s.central:
-        g, c = yield from central(s.x, s.f_x, _radii(s.x, 30, delta, diagonal), diagonal)
+        g, c = yield from central(s.x, s.f_x, _radii(s.x, CENTRAL, delta, diagonal), diagonal)
         return Found(g, fit_to_divide_by(c) if c.any() else diagonal)  # all lost in round-off: no news
-    g = yield from forward(s.x, s.f_x, _radii(s.x, 2, delta, diagonal), diagonal)
+    g = yield from forward(s.x, s.f_x, _radii(s.x, _spread(s), delta, diagonal), diagonal)
     return Found(g, diagonal)
+
+
+def _spread(s: QuasiNewtonState) -> float:
+    """The radius of forward differences at which the error of the diagonal costs as much as the noise."""
+    stale = s.drift * s.travelled
+    if not stale < math.inf:
+        return FORWARD
+    return min(max((math.sqrt(8) / stale) ** 0.5, FORWARD), CENTRAL) if stale > 0 else CENTRAL
+
+
+def _drift(s: QuasiNewtonState, diagonal: Floats) -> float:
+    """How much the diagonal has changed since it was last measured, by the distance travelled."""
+    if s.diagonal is None or not 0 < s.travelled < math.inf:
+        return math.inf
+    with np.errstate(all="ignore"):
+        changes = np.minimum(np.abs(s.diagonal / diagonal - 1), MANIFOLD)
+    return math.sqrt(float(np.mean(changes**2))) / s.travelled
 
 
 def _radii(x: Vector, times: float, delta: float, diagonal: Floats) -> Floats:
