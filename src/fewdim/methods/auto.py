@@ -32,7 +32,7 @@ FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient m
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
-QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model
+QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model or a sketch
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 
@@ -65,11 +65,13 @@ class Auto:
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
-    Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5, and then quasi-Newton, if
-    the noise is below 3e-4 of the decrease.  Once two decreases in a row are below 3 noise levels or a step fails (in
-    noise above 1e-8 of the decrease), `NoisyGradient` takes over for good: its steps average.  The noise is measured
-    again when an engine gives up and, under the model, each time the values have doubled.  Where values are exact and
-    both engines give up, `RandomPursuit` looks for a direction that goes down; the run ends if none of 100 does.
+    Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  Quasi-Newton follows as
+    if values were exact where the noise is below 3e-6 of the decrease, as in float32, and no axis bends downwards; else
+    once the model is down to the noise, if that is below 3e-4 of the decrease.  Once two decreases in a row are below 3
+    noise levels or a step fails (in noise above 1e-8 of the decrease) and the model has had its turn, `NoisyGradient`
+    takes over for good: its steps average.  The noise is measured again when an engine gives up and, under the model,
+    each time the values have doubled.  Where values are exact and both engines give up, `RandomPursuit` looks for a
+    direction that goes down; the run ends if none of 100 does.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -151,18 +153,20 @@ class Auto:
             return (yield from self._modelled(evolve(s, last=inner), inner))
         if s.engine in ("gradient", "pursuit"):
             return evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
-        s = evolve(s, **{s.engine: inner})
-        s = evolve(s, first=inner.scales.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, **{s.engine: inner}, first=inner.scales.f_x if math.isnan(s.first) else s.first)
         s = evolve(s, noise=above_grain(s, inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
             inner, s = s.found, evolve(s, newton=s.found)
         rank = inner.rank if s.engine == "sketch" else s.x.size
         fits = s.x.size <= MODEL and LOW * s.x.size <= rank and not inner.scales.resolution.shared
-        if s.noise > 0 and fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last)):
+        fits = fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last))
+        if fits and not s.faint:
             return self._fitted(s, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
-            return self._in_noise(s)
+            if fits and s.newton is None:
+                return self._switched(s, "quiet")
+            return self._fitted(s, "noisy") if fits else self._in_noise(s)
         done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
         low = s.engine == "newton" and s.noise == 0 and (done or (inner.fails == 0 and inner.decrease < least))
         if low and isinstance(s.last, QuadraticModelState):
@@ -202,19 +206,21 @@ class Auto:
         opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
         bent = opened and (s.story[-1].why == "bent" or bends_down(model))
         enough = opened and asked >= OPENING * s.x.size and not (bent and stays(model, asked))
-        if s.noise == 0 and not (enough or self._model.done(model)):
+        exact = s.noise == 0 or (s.faint and not bent and s.newton is None)
+        if exact and not (enough or self._model.done(model)):
             return s
-        if s.noise == 0:
-            cheap, sure = s.cheap or s.x.size >= CHEAP, self.noise != "auto" or s.sketch is not None
+        if exact:
+            cheap, sure = s.cheap or s.x.size >= CHEAP, self.noise != "auto" or s.noise > 0 or s.sketch is not None
             at, more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
             s = evolve(s, nfev=s.nfev + more)
-            return handed_over(s, model, self._newton, at, "followed" if bent else "exact", sure)
+            why = "followed" if bent else "exact" if s.noise == 0 else "faint"
+            return handed_over(s, model, self._newton, at, why, sure)
         shared = model.scales is not None and model.scales.resolution.shared  # differences within a query lack it
         if self.noise == "auto" and not shared and s.nfev >= 2 * max(s.heard, s.story[-1].nfev, 2 * s.x.size):
             model, more = yield from counted(heard_again(model, (*s.key, s.k, 4)))
             s = evolve(s, nfev=s.nfev + more, heard=s.nfev, noise=model.noise, last=model)
         done = self._model.done(model)
-        if done and s.newton is None and not shared and s.noise < QUIET * (s.first - model.f_x):
+        if done and "quiet" not in (c.why for c in s.story) and not shared and s.noise < QUIET * (s.first - model.f_x):
             return handed_over(s, model, self._newton, (s.x, model.f_x), "quiet")
         return self._in_noise(s) if shared or done else s
 
@@ -265,9 +271,8 @@ class Auto:
                 return self._in_noise(evolve(s, noise=resolution.noise))
         if [change.why for change in s.story].count("stuck") < 2:
             return self._switched(s, "stuck")
-        clear = s.sketch is not None and s.sketch.clear
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
-        return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if clear else "flat")
+        return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if s.sketch and s.sketch.clear else "flat")
 
     def _gradient(self, state: AutoState) -> NoisyGradient:
         noise: float | Literal["auto"] = state.noise if state.noise < math.inf else "auto"  # values that overflow
@@ -290,11 +295,6 @@ class Auto:
         return QuasiNewton(noise=self.noise) if self.box is None else ProjectedNewton(noise=self.noise, box=self.box)
 
     def _engine(self, state: AutoState) -> Method[Any]:
-        engines: dict[str, Any] = {
-            "fold": self._folded,
-            "model": self._model,
-            "sketch": self._sketch,
-            "newton": self._newton,
-            "pursuit": RandomPursuit(noise=self.noise),
-        }
+        engines: dict[str, Any] = {"fold": self._folded, "model": self._model, "sketch": self._sketch}
+        engines |= {"newton": self._newton, "pursuit": RandomPursuit(noise=self.noise)}
         return engines.get(state.engine) or self._gradient(state)

@@ -19,6 +19,7 @@ STRETCH = 4.0  # the most that one trial of a line search goes beyond the last
 CHEAP = 50  # dimensions from which on a few values more are little beside a gradient
 NEARLY = 0.1  # of the length of a step: how close to the lowest point a line search goes where values are cheap
 SINGULAR = 1e14  # condition of a matrix that cannot be inverted
+BENT = 20  # dimensions up to which steps are kept short
 APART = 0.95  # the square of the cosine, in terms of curvature, up to which two directions span a plane
 
 
@@ -48,15 +49,19 @@ def newton_direction(steps: Sequence[Floats], changes: Sequence[Floats], diagona
         q = q - weights[-1] * y
     q = q / diagonal
     if products:
-        q *= _longer(steps[-1], changes[-1], diagonal)
+        q *= _multiple(steps[-1], changes[-1], diagonal)
     for step, y, product, weight in zip(steps, changes, products, reversed(weights), strict=True):
         q += (weight - float(y @ q) / product) * step
     return q
 
 
-def _longer(step: Floats, y: Floats, diagonal: Floats) -> float:
-    """How much longer a step was than the change of the gradient along it would be by the diagonal."""
-    return math.sqrt(float(step @ (diagonal * step)) / float(y @ (y / diagonal)))
+def _multiple(step: Floats, y: Floats, diagonal: Floats) -> float:
+    """Of the inverse of the diagonal, by the latest pair: how long the step was by how long the diagonal takes it for.
+
+    In few dimensions the usual, shorter one: line searches are rough there, and valleys are often bent.
+    """
+    change = float(y @ (y / diagonal))
+    return float(step @ y) / change if y.size <= BENT else math.sqrt(float(step @ (diagonal * step)) / change)
 
 
 def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats) -> Callable[[Floats], Floats]:
@@ -65,7 +70,7 @@ def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Flo
         return lambda v: diagonal * v
     root = np.sqrt([float(step @ y) for step, y in zip(steps, changes, strict=True)])[:, None]
     s, y = np.array(steps) / root, np.array(changes) / root  # so that s'y = 1
-    base = diagonal / _longer(s[-1], y[-1], diagonal)
+    base = diagonal / _multiple(s[-1], y[-1], diagonal)
     wide, lower = np.concatenate([s * base, y]), np.tril(s @ y.T, -1)
     middle = np.block([[(s * base) @ s.T, lower], [lower.T, -np.eye(len(s))]])
     if not (np.isfinite(middle).all() and np.linalg.cond(middle) < SINGULAR):

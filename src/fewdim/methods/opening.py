@@ -41,7 +41,7 @@ def handed_over(
     boxed, (x, f_x) = isinstance(method, ProjectedNewton), at
     bends = None if boxed else curvatures_seen(model)  # they are in the variables that know no bounds
     newton = evolve(method.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends, sure=sure)
-    newton = evolve(newton, central=bends is None or s.noise > 0)
+    newton = evolve(newton, central=bends is None or why == "quiet")
     return taken_over(evolve(s, newton=newton), "newton", why)
 
 

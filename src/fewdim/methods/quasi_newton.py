@@ -69,11 +69,12 @@ class QuasiNewton:
     :math:`D^{-1}`, where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells
     it.  The multiple is :math:`(s'Ds / y'D^{-1}y)^{1/2}` of the latest pair, the geometric mean of Barzilai and
     Borwein's two: with the usual one, s'y / y'D^-1 y, steps are too short where curvature falls on the way to a
-    minimum.  Up to d = 49 the diagonal gives way to a multiple of the identity where that explains the latest changes
-    of g better.  From d = 50 on, where a few values are little beside a gradient, both directions are taken: the step
-    leads to the lowest point of the plane that they span, as three values tell, and the line search goes to where its
-    parabola is lowest unless it is within a tenth of that; not so once slopes are near the noise, which misleads it.
-    The diagonal may tell nearly all, and it may mislead where curvatures change along the way.
+    minimum; up to d = 20, where valleys are often bent, it is that one.  Up to d = 49 the diagonal gives way to a
+    multiple of the identity where that explains the latest changes of g better.  From d = 50 on, where a few values are
+    little beside a gradient, both directions are taken: the step leads to the lowest point of the plane that they span,
+    as three values tell, and the line search goes to where its parabola is lowest unless it is within a tenth of that;
+    not so once slopes are near the noise, which misleads it.  The diagonal may tell nearly all, and it may mislead
+    where curvatures change along the way.
 
     In noise the radii are h = c (delta / D)^(1/2) with c = 2, and central gradients, c = 30, once errors come to a
     tenth of the slopes.  Two diagonals tell how fast D changes with distance, so by how much it may be wrong, and then

@@ -25,6 +25,7 @@ SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to f
 DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends a slow sketch
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
 SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
+FAINT = 3e-6  # of the decrease so far: noise below changes nothing for as long as decreases stand out of it
 
 
 class Change(NamedTuple):
@@ -49,7 +50,8 @@ WHY = {
     "alike": "coordinates that start equal are alike, and first move together",
     "small": "in few dimensions a look along each axis is cheap",
     "exact": "values are exact, and after the first looks a full gradient is cheap",
-    "quiet": "the model had come down to the noise, which gradients over long differences see below",
+    "faint": "noise is far below the decrease so far, and after the first looks a full gradient is cheap",
+    "quiet": "the engine before it had come down to the noise, which gradients over long differences see below",
     "followed": "negative curvature had been followed, and values are exact",
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
@@ -130,6 +132,11 @@ class AutoState:
         if sketch.rank == 0:
             return "bent"
         return "curved" if d <= DENSE and slow and not (sketch.agreed or self.noise > 0) else ""
+
+    @property
+    def faint(self) -> bool:
+        """Whether the noise, if there is any, is so small that engines for exact values go furthest."""
+        return self.noise == 0 or self.noise <= FAINT * (self.first - self.inner.f_x)
 
     @property
     def fast(self) -> bool:
