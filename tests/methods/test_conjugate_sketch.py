@@ -202,3 +202,12 @@ def test_fewer_evaluations_than_random_pursuit(decay: float, limit: float) -> No
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConjugateSketch(**settings)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_single_precision_of_x_whatever_the_unit_of_f(unit: float) -> None:
+    """Squares of slopes of 1e-30 or 1e30 have no place in float32."""
+    weights = unit / np.arange(1.0, 201.0)
+    x0 = np.linspace(0, 1, 200, dtype=np.float32)
+    result = minimize(lambda x: weights @ (x - 1.0) ** 2, x0, method="conjugate-sketch", maxfev=1500, rng=0)
+    assert result.fun < 1e-2 * (weights @ (x0 - 1.0) ** 2)

@@ -242,8 +242,9 @@ class ConjugateSketch:
         s = evolve(s, error=error)
         if not curvature > 0 or self.memory == 0:
             return s
-        member = np.multiply(e, e.dtype.type(1 / math.sqrt(curvature)))
-        size = float(member @ member)
+        with np.errstate(all="ignore"):
+            member = np.multiply(e, e.dtype.type(1 / math.sqrt(curvature)))
+            size = float(member @ member)
         if not 0 < size < math.inf:
             return s
         memory, sizes = [*s.memory, member], [*s.sizes, size]
