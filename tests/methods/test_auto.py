@@ -251,6 +251,13 @@ def broyden_banded(x: Any) -> float:
     return float(np.sum((x * (2 + 5 * x * x) + 1 - near @ (x * (1 + x))) ** 2))
 
 
+def far_off(x: Any) -> float:
+    """In 40 dimensions, convex, with a lowest value of 20 at a point far from 0."""
+    rng = np.random.default_rng(1)
+    y = np.linalg.qr(rng.standard_normal((40, 40)))[0] @ x - rng.standard_normal(40)
+    return float(20 + (y * y + y**4) @ (1 / np.sqrt(np.arange(1.0, 41.0))))
+
+
 def values_to(fun: Any, x0: Any, gap: float, told: Any, maxfev: int = 3600) -> tuple[float, list[str]]:
     """Values until the true one is at a share of the first above the lowest, and why engines took over until then."""
     low = minimize(fun, x0, maxfev=maxfev, rng=0, noise=0).fun
@@ -276,8 +283,12 @@ def test_in_little_noise_full_gradients_go_on_where_the_model_ends() -> None:
 
 @pytest.mark.parametrize(
     ("fun", "x0"),
-    [(log_sum_exp, np.zeros(60)), (broyden_banded, 0.1 * np.random.default_rng(0).standard_normal(12) - 1)],
-    ids=["60", "12"],
+    [
+        (log_sum_exp, np.zeros(60)),
+        (broyden_banded, 0.1 * np.random.default_rng(0).standard_normal(12) - 1),
+        (far_off, np.linspace(1e-3, 2e-3, 40)),  # looks as long as x0 is large see no curvature
+    ],
+    ids=["60", "12", "far off"],
 )
 def test_single_precision_changes_little_while_decreases_stand_out_of_it(fun: Any, x0: Any) -> None:
     """To 1e-5 of the first gap at most a third more values than with exact ones."""

@@ -21,6 +21,7 @@ BETWEEN = (0.2, 0.4, 0.6, 0.8)  # of the way from the start to a minimum: where 
 THIRDS = (1 / 3, 2 / 3)  # of the way from the start to where the opening ends: where a lower value is looked for
 CHEAP = 8  # dimensions from which on two values more are few
 DOWN = 1e-8  # of the largest curvature along an axis: a negative one below this is round-off
+SEEN = 10  # noise levels that a second difference stands out by
 NEAR = 1e-6  # of the decrease so far: values of points that differ by less are those of one minimum
 LUCK = 5  # noise levels that the lowest of many values may be too low by
 LOUDER = 2  # times the noise known: noise that has grown
@@ -28,10 +29,23 @@ LONG = 12  # values for each coordinate, after which a model that is not near a 
 
 
 def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
-    """The curvatures along the axes, middling where values are missing, fit to divide by; None if none is positive."""
+    """The curvatures along the axes, middling where values are missing or noise hides them, fit to divide by.
+
+    None if none is positive, or most are hidden.
+    """
     c = np.array(opening.bends)
+    c[np.abs(c) < hidden(opening)] = 0.0
+    if hidden(opening) > 0 and 2 * np.count_nonzero(c) < c.size:
+        return None
     c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0
     return fit_to_divide_by(c) if max(c) > 0 else None
+
+
+def hidden(opening: QuadraticModelState) -> float:
+    """Curvatures below this are lost in the noise of the looks along the axes, as long as x was large."""
+    if opening.first is None or not opening.noise > 0:
+        return 0.0
+    return SEEN * opening.noise / scale_of(opening.first[0]) ** 2
 
 
 def handed_over(
@@ -47,7 +61,7 @@ def handed_over(
 
 def bends_down(opening: QuadraticModelState) -> bool:
     """Whether curvature was seen to be negative along an axis."""
-    return min(opening.bends) < -DOWN * max(map(abs, opening.bends))
+    return min(opening.bends) < -max(DOWN * max(map(abs, opening.bends)), hidden(opening))
 
 
 def stays(opening: QuadraticModelState, asked: int) -> bool:
