@@ -76,9 +76,11 @@ class QuasiNewton:
     not so once slopes are near the noise, which misleads it.  The diagonal may tell nearly all, and it may mislead
     where curvatures change along the way.
 
-    In noise the radii are h = c (delta / D)^(1/2) with c = 2, and central gradients, c = 30, once errors come to a
-    tenth of the slopes.  Two diagonals tell how fast D changes with distance, so by how much it may be wrong, and then
-    c is where that costs forward differences as much as the noise does: close to a minimum they stay clear enough.
+    The radii are h = c (delta / D)^(1/2) with c = 2, delta the noise or the round-off of f, and gradients are central,
+    c = 30, once errors come to a tenth of the slopes.  Two diagonals tell how fast D changes with distance, so by how
+    much it may be wrong, and then c is where that costs forward differences as much as the noise does: close to a
+    minimum they stay clear for longer.  That takes f to be smooth: where curvatures jump close to a minimum, in noise
+    of 1e-4 of the decrease, runs end some 5 times higher than with c = 2.  Within bounds c stays 2.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -281,6 +283,8 @@ def _spread(s: QuasiNewtonState) -> float:
 
 def _drift(s: QuasiNewtonState, diagonal: Floats) -> float:
     """How much the diagonal has changed since it was last measured, by the distance travelled."""
+    if s.diagonal is diagonal:  # no news
+        return s.drift
     if s.diagonal is None or not 0 < s.travelled < math.inf:
         return math.inf
     with np.errstate(all="ignore"):
