@@ -127,7 +127,12 @@ def test_at_most_a_gradient_more_than_l_bfgs_b_whether_the_diagonal_tells_or_mis
 def needed_by(solve: Any, fun: Any, start: Any, target: float, told: Any = float) -> int:
     """Values asked for until one is at the target; the solver is told what becomes of them."""
     values: list[float] = []
-    solve(lambda x: values.append(fun(x)) or told(values[-1]), start)
+
+    def watched(x: Any) -> Any:
+        values.append(fun(x))
+        return told(values[-1])
+
+    solve(watched, start)
     assert min(values) <= target
     return int(np.argmax(np.array(values) <= target)) + 1
 
