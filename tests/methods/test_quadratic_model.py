@@ -147,9 +147,9 @@ def test_exact_values_lead_to_the_minimum() -> None:
     assert result.success
 
 
-@pytest.mark.parametrize("level", [1e-4, 1e-2])
-def test_noise_costs_less_than_with_gradients(level: float) -> None:
-    """To 10 noise levels, medians of 5 seeds, at d = 20: 0.75 of what quasi-Newton needs, 0.6 of random gradient."""
+@pytest.mark.parametrize(("level", "part"), [(1e-4, 0.75), (1e-2, 0.6)])
+def test_noise_costs_less_than_with_gradients(level: float, part: float) -> None:
+    """To 10 noise levels, medians of 5 seeds, at d = 20: a part of what quasi-Newton needs, 0.6 of random gradient."""
     problem = quadratic(power_law(20, 1), rotate=3)
     scale = problem.fun(problem.x0)
 
@@ -171,7 +171,7 @@ def test_noise_costs_less_than_with_gradients(level: float) -> None:
 
     noise = level * scale
     ours = needed(QuadraticModel(noise=noise))
-    assert ours < 0.75 * needed(QuasiNewton(noise=noise))
+    assert ours < part * needed(QuasiNewton(noise=noise))
     assert ours < 0.6 * needed(RandomGradient(noise=noise))
 
 

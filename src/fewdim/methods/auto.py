@@ -32,7 +32,7 @@ FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient m
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
 BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
-QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model or a sketch
+QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 

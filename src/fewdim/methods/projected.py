@@ -22,7 +22,9 @@ from fewdim.gradients import Floats, fit_to_divide_by, representable
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
 from fewdim.methods.newton_steps import explaining, product_by, search
 from fewdim.methods.quasi_newton import (
+    CENTRAL,
     CLEAR,
+    FORWARD,
     Q,
     QuasiNewton,
     QuasiNewtonState,
@@ -203,7 +205,7 @@ class ProjectedNewton(QuasiNewton):
         if s.gradient is not None and s.fixed is not None and s.look > 0 and not s.fixed.all():
             which = ~s.fixed
         with np.errstate(all="ignore"):
-            h = np.minimum((30 if s.central else 2) * np.sqrt(delta / diagonal), size)
+            h = np.minimum((CENTRAL if s.central else FORWARD) * np.sqrt(delta / diagonal), size)
         h = representable(at.x.astype(at.y.dtype), h)
         found = yield from slopes(self.box, at, s.f_x, h, which, None if s.central else diagonal)
         if s.central:

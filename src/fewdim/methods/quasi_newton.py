@@ -79,8 +79,8 @@ class QuasiNewton:
     The radii are h = c (delta / D)^(1/2) with c = 2, delta the noise or the round-off of f, and gradients are central,
     c = 30, once errors come to a tenth of the slopes.  Two diagonals tell how fast D changes with distance, so by how
     much it may be wrong, and then c is where that costs forward differences as much as the noise does: close to a
-    minimum they stay clear for longer.  That takes f to be smooth: where curvatures jump close to a minimum, in noise
-    of 1e-4 of the decrease, runs end some 5 times higher than with c = 2.  Within bounds c stays 2.
+    minimum they stay clear for longer.  That takes f to be smooth: where curvatures jump close to a minimum the drift
+    is understated, and in noise runs may end higher than with c = 2.  Within bounds c stays 2.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source

@@ -25,7 +25,7 @@ SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to f
 DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends a slow sketch
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
 SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
-FAINT = 3e-6  # of the decrease so far: noise below changes nothing for as long as decreases stand out of it
+FAINT = 3e-6  # of the decrease so far: in noise below, engines for exact values go further than a model
 
 
 class Change(NamedTuple):
