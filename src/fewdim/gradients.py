@@ -3,17 +3,72 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewdim.core import Query, Steps
 from fewdim.directions import Along, Vector, axis
-from fewdim.lines import insisted
+from fewdim.lines import forward_radius, insisted, scale_of, visible
+from fewdim.scales import Scales
 
 Floats = NDArray[np.float64]
 
+SAMPLE = 6  # axes
+GOLDEN = (math.sqrt(5) - 1) / 2  # multiples of it fall evenly into the unit interval, and never into step
+ALIKE = 0.2  # standard deviation of curvatures, by their mean, below which a diagonal tells nothing
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
+
+
+class Found(NamedTuple):
+    """A gradient, the diagonal of the Hessian, and whether second differences are too large to be curvature."""
+
+    g: Floats
+    diagonal: Floats
+    odd: bool = False
+
+
+def first_gradient(x: Vector, f_x: float, scales: Scales) -> Steps[Found]:
+    """A gradient where no diagonal is known: central, as wide as it takes to see curvature, and with it the diagonal.
+
+    Forward, half the price, where values are exact and curvature is the same along all axes, as a few of them say.
+    """
+    known = not math.isnan(scales.trace)
+    if known and scales.resolution.noise == 0:
+        c = yield from alike(x, f_x, scales)
+        if not math.isnan(c):
+            diagonal = np.full(x.size, c)
+            h = representable(x, np.full(x.size, forward_radius(scales.resolution.at(f_x), c)))
+            return Found((yield from forward(x, f_x, h, diagonal)), diagonal)
+    radius = _sight(x, f_x, scales) if known else 1e-4 * scale_of(x)
+    for _ in range(8):
+        radius = scales.reach.clip(radius)
+        g, c_s = yield from central(x, f_x, representable(x, np.full(x.size, radius)), None)
+        seen = float(np.abs(c_s).max()) * radius**2 >= 0.1 * visible(scales.resolution, f_x)
+        if seen or known or radius >= scales.reach.high:
+            break
+        radius *= 30
+    odd = float(np.median(np.abs(c_s))) * radius > float(np.median(np.abs(g)))
+    return Found(g, fit_to_divide_by(c_s), odd)
+
+
+def alike(x: Vector, f_x: float, scales: Scales) -> Steps[float]:
+    """The curvature along the axes, if a few of them say that it is the same along all; else nan.  12 values."""
+    some = np.unique((np.arange(1, SAMPLE + 1) * GOLDEN % 1 * x.size).astype(int))
+    h = representable(x, np.full(x.size, scales.reach.clip(_sight(x, f_x, scales))))[some]
+    offsets = [Along(float(side), axis(int(i))) for r in (h, -h) for i, side in zip(some, r, strict=True)]
+    ahead, behind = np.split((yield from insisted(Query(x, tuple(offsets)))), 2)
+    with np.errstate(all="ignore"):
+        c = (ahead + behind - 2 * f_x) / h**2
+        mean = float(np.mean(c))
+        return mean if float(np.min(c)) > 0 and float(np.std(c)) < ALIKE * mean < math.inf else math.nan
+
+
+def _sight(x: Vector, f_x: float, scales: Scales) -> float:
+    """The radius that is wide enough to tell curvatures that are 1e-6 of the mean one."""
+    delta = scales.resolution.at(f_x)
+    return math.sqrt(max(900 * delta, math.sqrt(delta * abs(f_x))) * x.size / scales.trace)
 
 
 def central(x: Vector, f_x: float, h: Floats, known: Floats | None) -> Steps[tuple[Floats, Floats]]:

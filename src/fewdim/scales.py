@@ -26,7 +26,6 @@ from fewdim.lines import (
 from fewdim.noise import noise_level, smooth_along
 
 NEAR = 1e-3  # of the scale of x: where curvature is looked for first
-LOOKS = 12  # directions that tell how many matter
 CLOSE = 300  # round-offs that curvature should change f by where two values tell whether f is smooth
 
 
@@ -96,13 +95,6 @@ def effective_rank(curvatures: Values) -> float:
         return 0.0
     c = c / float(c.max())
     return 2 / max(float(np.var(c / c.mean(), ddof=1)), 1e-12)
-
-
-def breadth(x: Vector, f_x: float, scales: Scales, key: Key) -> Steps[float]:
-    """How many directions matter, those along the axes included: the effective rank, from 12 pairs of values."""
-    radius = scales.reach.clip(math.sqrt(visible(scales.resolution, f_x) / scales.trace))
-    looks = yield from differences(x, "gaussian", key, LOOKS, radius, central=True, f_x=f_x)
-    return effective_rank(looks.curvatures)
 
 
 def _exact(x: Vector, f_x: float, seen: Lines, radius: float) -> Steps[bool]:

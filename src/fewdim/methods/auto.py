@@ -10,10 +10,10 @@ from fewdim.box import Box
 from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
-from fewdim.methods.conjugate_steps import EACH, ConjugateSketchState
+from fewdim.methods.conjugate_steps import BROAD, ConjugateSketchState, sketch_size
 from fewdim.methods.folded import Folded, parted
 from fewdim.methods.noisy_gradient import NoisyGradient
-from fewdim.methods.opening import CHEAP, bends_down, handed_over, heard_again, settled, stays, turned_back
+from fewdim.methods.opening import CHEAP, bends_down, handed_over, heard_again, passed_over, settled, stays, turned_back
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
@@ -21,7 +21,6 @@ from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.methods.story import AutoState, Change, FoldedState, above_grain, taken_over, told
 from fewdim.noise import noise_here
-from fewdim.scales import breadth
 
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
@@ -30,7 +29,6 @@ MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
 SOON, LATE = 0.25, 2.0  # values for each coordinate before it
-BROAD = 12  # directions that matter, the axes included: with fewer, it may be a few axes
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
 QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
@@ -54,13 +52,14 @@ class Auto:
     short steps, and keeps the lower.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
-    is above d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once the
-    sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
+    is above 0.7 d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once
+    the sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
     worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or more: then it is
-    not a few axes that matter; after 2d values otherwise.  Up to d = 150 it does so through the same opening, and so
-    where the look finds negative curvature, and up to d = 100 once the sketch is slow and a step not as long as
-    foreseen: f is no quadratic.  Slow is one that remembers three vectors and whose last step brought less than a tenth
-    of the whole decrease.  Elsewhere quasi-Newton has to wait until a sketch takes as many values as a gradient.
+    not a few axes that matter; after 2d values otherwise.  Up to d = 150 it also does so once the sketch is slow and a
+    step not as long as foreseen, since f is no quadratic; and there, unless a sample of the axes finds the same
+    curvature along all, through the same opening, as where the first look finds negative curvature.  Slow is a sketch
+    that remembers three vectors and whose last step brought less than a tenth of the whole decrease.  Elsewhere
+    quasi-Newton has to wait until a sketch takes as many values as a gradient.
 
     With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
@@ -226,22 +225,19 @@ class Auto:
 
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, or hand over to quasi-Newton."""
-        d, n, once, late = s.x.size, len(sketch.memory), s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
+        d, once, late = s.x.size, s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width and s.nfev >= SOON * d
         s = s.went(sketch)
         outlook = s.outlook(sketch, self.memory)
-        if once and outlook and d <= MODEL and not self.box:
-            return self._fitted(s, outlook)
         even = outlook == "even"
-        if soon and even and not (once or late) and math.isnan(s.breadth):
-            assert sketch.scales is not None
-            found, asked = yield from counted(breadth(s.x, sketch.f_x, sketch.scales, (*s.key, s.k, 7)))
-            s = evolve(s, nfev=s.nfev + asked, breadth=found)
-        if even and (once or late or (soon and s.breadth >= BROAD)):
+        if once and outlook and d <= MODEL and not self.box:
+            s = s if outlook == "bent" else (yield from passed_over(s, sketch, self._newton))
+            return s if s.engine == "newton" else self._fitted(s, outlook)
+        if even and (once or late or (soon and sketch.breadth >= BROAD)):
             return self._switched(s, "even")
         if (once or soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
             return self._switched(s, "bounds")
-        if n and max(self.least, EACH * n) >= d and not sketch.agreed:
+        if sketch.memory and sketch_size(sketch, self.least, self.memory) >= d and not sketch.agreed:
             return self._switched(s, "as dear")
         return s
 

@@ -13,7 +13,7 @@ from fewdim.directions import Key, Vector, accumulate, perturb
 from fewdim.lines import Move, differences, fan, forward_radius, search, value_at, visible
 from fewdim.methods.conjugate_steps import (
     AGREED,
-    EACH,
+    BROAD,
     FRESH_ERROR,
     ConjugateSketchState,
     Course,
@@ -25,6 +25,7 @@ from fewdim.methods.conjugate_steps import (
     foreseen,
     predictor,
     second_pass,
+    sketch_size,
 )
 from fewdim.methods.settings import check_choice, check_count, check_level, check_noise
 from fewdim.scales import effective_rank, measure
@@ -54,7 +55,8 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
     memory        n       256             most vectors of S; 0 for none
     memory_limit          2**31           most bytes of S: fewer vectors where they are long
-    sketch        m       "auto"          "auto": max(least, 3 |S|) in whole rounds of w, at most d; or a number
+    sketch        m       "auto"          "auto": the largest of least, 3 |S| and 2 ((|S| + 2) R)^(1/2), at most d and 3
+                                          times `memory`, in whole rounds of w; or a number
     least                 8               fewest directions of a sketch; a pool makes it twice its width
     width         w       1               evaluations at once, which a pool sets; above 1 the predictor is asked with
                                           the slopes of the memory, from 32 on the line search with the next sketch
@@ -62,6 +64,10 @@ class ConjugateSketch:
                                           "gaussian", "sphere"; the axes when m = d
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     ============  ======  ==============  ================================================================
+
+    A step lowers f in proportion to 1 / (L + tr/m) of the Hessian that the memory leaves and costs m + |S| + 2 values:
+    wide sketches pay where curvature is even.  R is the effective rank of A, from the second sketch, along Gaussian
+    directions and central; the first, along signs, tells the rank off the diagonal.  Where that is low, so is R.
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
     in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1, while differences are
@@ -140,6 +146,7 @@ class ConjugateSketch:
             return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
         rms = math.sqrt(-sketch.slope)
         s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
+        s = evolve(s, breadth=sketch.breadth)
         seen = yield from (foreseen if self.width > 1 else predictor)(s, sketch)
         if not seen.curvature > 0:  # underflow: nothing is left to see
             return failed(s, seen.t)
@@ -196,17 +203,18 @@ class ConjugateSketch:
         assert scales is not None
         d, delta, trace = x.size, scales.resolution.at(s.f_x), scales.trace
         known, fitting = not math.isnan(f_x), self.sketch == "auto"
-        m = max(self.least, EACH * len(s.memory)) if self.sketch == "auto" else self.sketch
+        m = sketch_size(s, self.least, self.memory) if self.sketch == "auto" else self.sketch
         m = min(d, -(-m // self.width) * self.width if fitting else m)  # whole rounds of a pool
         law = "signs" if self.directions == "orthogonal" and d > ORTHOGONAL else self.directions
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
-        first = math.isnan(s.rank) and fitting and m < d and known
-        central = first or (known and not s.clear)
-        if central and not math.isnan(s.decrease):
+        looks = fitting and m < d and known
+        first, second = looks and math.isnan(s.rank), looks and s.rank >= BROAD and math.isnan(s.breadth)
+        central = first or second or (known and not s.clear)
+        if first or second:  # as far as it takes to see curvature; along signs u'Au varies off the diagonal only
+            radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs" if first else "gaussian"
+        elif central and not math.isnan(s.decrease):
             radius = max(0.5 * math.sqrt(2 * s.decrease / trace), radius)
-        elif first:  # as far as it takes to see curvature, along signs, for which u'Au varies off the diagonal only
-            radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs"
         radius, count = scales.reach.clip(radius), m - 1 if fitting and m < d and not known else m
         found = yield from differences(
             x, law, (*s.key, s.k, 1), count, radius, central=central, f_x=f_x, correction=trace
@@ -217,12 +225,13 @@ class ConjugateSketch:
         if central and float(found.curvatures.sum()) > 0:
             trace = 0.5 * trace + 0.5 * float(found.curvatures.mean())
         rank = effective_rank(found.curvatures) if first else s.rank
+        breadth = effective_rank(found.curvatures) if second else s.breadth
         with np.errstate(over="ignore"):
             slope = -float(found.slopes @ found.slopes) / n
         if not -math.inf < slope < 0:
             return found.f_x, None
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
-        return found.f_x, Sketch(p, slope, trace, rank)
+        return found.f_x, Sketch(p, slope, trace, rank, breadth)
 
     def _remembered(self, s: ConjugateSketchState, move: Move, due: bool, growth: float) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""

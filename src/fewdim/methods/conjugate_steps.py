@@ -15,6 +15,8 @@ from fewdim.scales import Measured, Scales
 
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 EACH = 3  # directions of a sketch for each member of the memory
+BALANCE = 2.0  # times what directions are best by the rank of f: the memory makes a step better than that foresees
+BROAD = 24  # directions that matter, the axes included: with fewer it may be a few axes, and wide sketches do not pay
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
 WRONG = 0.3  # of the decrease of a step: a second pass that promised more and brings nothing shows a wrong memory
@@ -22,12 +24,13 @@ CLEAR = 4  # times the error of a forward slope: below, differences are central
 
 
 class Sketch(NamedTuple):
-    """p = -(1/m) sum D_j u_j, the slope g'p = -(1/m) sum D_j^2 that comes with it, and the trace seen on the way."""
+    """p = -(1/m) sum D_j u_j, the slope g'p = -(1/m) sum D_j^2 that comes with it, and what was seen on the way."""
 
     p: Vector
     slope: float
     trace: float
     rank: float
+    breadth: float
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class ConjugateSketchState(Measured):
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
     rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
+    breadth: float = math.nan  # with the diagonal, from the second; not asked for where the rank is low
     fails: int = 0
     sketch: Sketch | None = None  # at x, where it has been made already
     agreed: bool = False  # whether the last step was as long as foreseen
@@ -56,6 +60,16 @@ class ConjugateSketchState(Measured):
         if self.scales is None:
             return False
         return self.rms >= CLEAR * math.sqrt(self.scales.resolution.at(self.f_x) * self.scales.trace)
+
+
+def sketch_size(s: ConjugateSketchState, least: int, memory: int) -> int:
+    """How many directions the next sketch is to have.
+
+    A step costs m + n + 2 values and lowers f in proportion to 1 / (lmax(B) + tr(B)/m): that is best for m^2 = (n + 2)
+    tr(B) / lmax(B), where the effective rank of A stands for the quotient.
+    """
+    n, breadth = len(s.memory), min(s.breadth, s.x.size) if s.breadth > 0 else 0.0  # nan before it is known
+    return max(least, EACH * n, min(int(BALANCE * math.sqrt((n + 2) * breadth)), EACH * memory))
 
 
 def alone(x: Vector) -> Steps[tuple[float, Sketch | None]]:

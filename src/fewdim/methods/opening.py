@@ -8,8 +8,9 @@ import numpy as np
 
 from fewdim.core import Query, Steps, counted, evolve, value
 from fewdim.directions import Key, Vector
-from fewdim.gradients import Floats, fit_to_divide_by
+from fewdim.gradients import Floats, alike, fit_to_divide_by
 from fewdim.lines import scale_of
+from fewdim.methods.conjugate_steps import ConjugateSketchState
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewton
@@ -57,6 +58,17 @@ def handed_over(
     newton = evolve(method.start(x, (*s.key, 3)), f_x=f_x, scales=model.scales, diagonal=bends, sure=sure)
     newton = evolve(newton, central=bends is None or why == "quiet")
     return taken_over(evolve(s, newton=newton), "newton", why)
+
+
+def passed_over(s: AutoState, sketch: ConjugateSketchState, method: QuasiNewton) -> Steps[AutoState]:
+    """Quasi-Newton in charge, if curvature is the same along all axes, so that looks along them are no better."""
+    assert sketch.scales is not None
+    c, asked = yield from counted(alike(s.x, sketch.f_x, sketch.scales))
+    s = evolve(s, nfev=s.nfev + asked)
+    if math.isnan(c):
+        return s
+    newton = evolve(method.start(s.x, (*s.key, 3)), f_x=sketch.f_x, scales=sketch.scales, central=False)
+    return taken_over(evolve(s, newton=evolve(newton, diagonal=np.full(s.x.size, c))), "newton", "alike axes")
 
 
 def bends_down(opening: QuadraticModelState) -> bool:

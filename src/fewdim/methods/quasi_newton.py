@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, perturb
-from fewdim.gradients import Floats, central, fit_to_divide_by, forward, representable
-from fewdim.lines import Reach, Resolution, scale_of, value_at, visible
+from fewdim.gradients import Floats, Found, central, first_gradient, fit_to_divide_by, forward, representable
+from fewdim.lines import Reach, Resolution, value_at
 from fewdim.methods.newton_steps import (
     CHEAP,
     LONGEST,
@@ -137,7 +137,7 @@ class QuasiNewton:
         if s.diagonal is not None:
             found = yield from _gradient(s, s.diagonal, scales.resolution.at(s.f_x))
         else:
-            found = yield from _first_gradient(s, scales)
+            found = yield from first_gradient(s.x, s.f_x, scales)
             if found.odd and not s.sure:
                 s = yield from made_sure(s, scales)
                 if s.noise > 0:
@@ -187,6 +187,8 @@ class QuasiNewton:
 
 def _bases(s: QuasiNewtonState, diagonal: Floats, g: Floats) -> tuple[Floats, ...]:
     """What stands for the Hessian where no pair tells: one diagonal, or two where a few values more are little."""
+    if np.ptp(diagonal) == 0:
+        return (diagonal,)
     return (diagonal, even(diagonal, g)) if at_hand(s) else (explaining(s.steps, s.changes, diagonal),)
 
 
@@ -236,34 +238,6 @@ def made_sure(s: Q, scales: Scales) -> Steps[Q]:
 
 
 # ----------------------------------------------------------------------------------------------------------- gradients
-class Found(NamedTuple):
-    """A gradient, the diagonal of the Hessian, and whether second differences are too large to be curvature."""
-
-    g: Floats
-    diagonal: Floats
-    odd: bool = False
-
-
-def _first_gradient(s: QuasiNewtonState, scales: Scales) -> Steps[Found]:
-    """Central differences as wide as it takes to see curvature; with it the diagonal."""
-    known = not math.isnan(scales.trace)
-    if known:
-        delta = scales.resolution.at(s.f_x)  # wide enough to tell curvatures that are 1e-6 of the mean one
-        radius = math.sqrt(max(900 * delta, math.sqrt(delta * abs(s.f_x))) * s.x.size / scales.trace)
-    else:
-        radius = 1e-4 * scale_of(s.x)
-    for _ in range(8):
-        radius = scales.reach.clip(radius)
-        h = representable(s.x, np.full(s.x.size, radius))
-        g, c = yield from central(s.x, s.f_x, h, None)
-        seen = float(np.abs(c).max()) * radius**2 >= 0.1 * visible(scales.resolution, s.f_x)
-        if seen or known or radius >= scales.reach.high:
-            break
-        radius *= 30
-    odd = float(np.median(np.abs(c))) * radius > float(np.median(np.abs(g)))
-    return Found(g, fit_to_divide_by(c), odd)
-
-
 def _gradient(s: QuasiNewtonState, diagonal: Floats, delta: float) -> Steps[Found]:
     """Central differences with a new diagonal, or forward ones less half the curvature times the radius."""
     if s.central:

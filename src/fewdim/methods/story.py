@@ -21,8 +21,9 @@ from fewdim.methods.random_pursuit import RandomPursuitState
 
 Classes: TypeAlias = NDArray[np.int8]
 
-SURE, EVEN = 1.0, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
-DENSE, STEPS = 100, 3  # dimensions in which, so many steps behind it, one not as foreseen ends a slow sketch
+SURE, EVEN = 0.7, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
+MANY = 0.05  # of d: with an effective rank below, a sketch is not given up for a step that is not as foreseen
+STEPS = 3  # remembered: so many before a sketch is called slow
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
 SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
 FAINT = 3e-6  # of the decrease so far: in noise below, engines for exact values go further than a model
@@ -56,6 +57,7 @@ WHY = {
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
+    "alike axes": "curvature is spread evenly over all dimensions, and is the same along all axes",
     "curved": "a step was not as a quadratic would have it, and looks along all axes are cheap",
     "bent": "curvature is negative in some directions, where long looks tell more than slopes",
     "bounds": "it takes steps that end within the bounds",
@@ -105,7 +107,6 @@ class AutoState:
     last: FoldedState | QuadraticModelState | NoisyGradientState | RandomPursuitState | None = None
     noise: float = math.nan  # measured by the engine in charge; nan before that
     heard: int = 0  # values asked when the noise was last measured
-    breadth: float = math.nan  # effective rank of the Hessian with its diagonal, once it has been looked at
     course: tuple[tuple[int, float], ...] = ()  # values asked and f_x, at the steps of the sketch since half as many
     sunk: int = 0  # decreases in a row that the noise hides
     found: QuasiNewtonState | ProjectedNewtonState | None = None  # at the first minimum
@@ -131,7 +132,8 @@ class AutoState:
             return "even"
         if sketch.rank == 0:
             return "bent"
-        return "curved" if d <= DENSE and slow and not (sketch.agreed or self.noise > 0) else ""
+        curved = slow and sketch.rank >= MANY * d and not (sketch.agreed or self.noise > 0)
+        return "curved" if curved else ""
 
     @property
     def faint(self) -> bool:
