@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fewdim import Auto, ConjugateSketch, QuasiNewton, RandomGradient, Session, minimize
+from fewdim.methods.conjugate_steps import BROAD
 from fewdim.problems import power_law, quadratic
 
 
@@ -42,16 +43,19 @@ def test_few_dimensions_get_a_look_along_the_axes_and_full_gradients() -> None:
     assert np.allclose(session.state.newton.diagonal, np.diag(hessian))
 
 
+@pytest.mark.parametrize(("d", "values"), [(80, 300), (150, 500), (300, 750)])
 @pytest.mark.parametrize("decay", [0.01, 1])
-@pytest.mark.parametrize(("d", "values", "engine"), [(80, 300, "model"), (150, 500, "model"), (300, 750, "newton")])
 def test_even_curvature_and_curvature_along_the_axes_get_looks_along_all_axes(
-    d: int, values: int, engine: str, decay: float
+    d: int, values: int, decay: float
 ) -> None:
-    """A sketch has nothing to find in the one, and the diagonal tells all about the other."""
+    """A sketch has nothing to find in the one, and the diagonal tells all about the other.
+
+    Where a few axes say that curvature is the same along all, a gradient is d values from the start.
+    """
     problem = quadratic(power_law(d, decay))
     seen, session = engines(problem.fun, problem.x0, values)
-    assert seen[:2] == ["sketch", engine]
-    assert reasons(session)[1] == "even"
+    assert seen[:2] == ["sketch", "model" if decay == 1 and d <= 150 else "newton"]
+    assert reasons(session)[1] == ("alike axes" if decay == 0.01 and d <= 150 else "even")
     assert problem.fun(session.best.x) < 1e-6 * problem.fun(problem.x0)
 
 
@@ -102,7 +106,7 @@ def test_where_few_axes_matter_full_gradients_wait() -> None:
     problem = quadratic(power_law(600, 2))
     seen, session = engines(problem.fun, problem.x0, 2 * 600 - 50)
     assert seen == ["sketch"]
-    assert session.state.breadth < 12
+    assert session.state.sketch.breadth < BROAD
     assert session.lowest < 1e-2 * problem.fun(problem.x0)
     assert engines(problem.fun, problem.x0, 2 * 600 + 300)[0] == ["sketch", "newton"]
 
@@ -218,24 +222,24 @@ def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
     foreseen; a memory that is emptied puts it off.
     """
     remembered = []
-    for decay, rotate in itertools.product((1, 1.5), (3, 4)):
-        problem = quadratic(power_law(101, decay), rotate=rotate)
-        _, session = engines(lambda x, fun=problem.fun: steeper(fun(x)), problem.x0, 4000)
+    for rotate in (3, 4, 5, 6):
+        problem = quadratic(power_law(151, 1.5), rotate=rotate)
+        _, session = engines(lambda x, fun=problem.fun: steeper(fun(x)), problem.x0, 14_000)
         if reasons(session)[1:2] == ["as dear"]:
             remembered.append(len(session.state.sketch.memory))
         else:
             assert reasons(session) == ["start"]
     assert len(remembered) >= 2
-    assert 101 / 3 - 1 <= min(remembered) <= max(remembered) <= 101 / 3 + 5  # room for steps that are as foreseen
+    assert 151 / 3 <= min(remembered) <= max(remembered) <= 151 / 3 + 10  # room for steps that are as foreseen
 
 
-def test_up_to_a_hundred_dimensions_a_step_that_is_not_as_foreseen_ends_the_sketch() -> None:
-    """A quadratic is left to it, and so is the same function in more dimensions."""
-    for d, why in ((80, ["start", "curved", "exact"]), (110, ["start"])):
-        problem = quadratic(power_law(d, 2), rotate=3)
-        _, session = engines(lambda x, fun=problem.fun: bowl(fun(x)), problem.x0, 400)
-        assert reasons(session) == why
-        assert engines(problem.fun, problem.x0, 400)[0] == ["sketch"]
+def test_where_looks_along_the_axes_are_cheap_a_step_that_is_not_as_foreseen_ends_the_sketch() -> None:
+    """A quadratic is left to it, and so are the same function in more dimensions and one of very few that matter."""
+    for d, decay, why in ((110, 2, "curved"), (160, 2, "start"), (110, 3, "start")):
+        problem = quadratic(power_law(d, decay), rotate=3)
+        _, session = engines(lambda x, fun=problem.fun: bowl(fun(x)), problem.x0, 600)
+        assert reasons(session)[:2][-1] == why
+        assert engines(problem.fun, problem.x0, 600)[0] == ["sketch"]
 
 
 def log_sum_exp(x: Any) -> float:
@@ -377,7 +381,7 @@ def banded(x: Any) -> float:
     return float(np.sum((x * (2 + 5 * x**2) + 1 - mixed) ** 2))
 
 
-@pytest.mark.parametrize("d", [10, 40])
+@pytest.mark.parametrize("d", [10, 30])
 def test_looks_that_went_too_far_are_gone_back_from(d: int) -> None:
     """As far off as x is large lies 0, in the valley of another minimum: what is between is looked at in time."""
     seen, session = engines(banded, np.linspace(-1.001, -1, d), 12 * d)
@@ -406,7 +410,7 @@ def test_the_first_minimum_is_come_back_to_when_it_is_the_lower() -> None:
 
 
 def test_a_kink_is_pursued_to_its_end_and_called_one() -> None:
-    seen, session = engines(lambda x: 1 + float(np.linalg.norm(x)), np.linspace(1, 2, 60), 20_000, noise=0)
+    seen, session = engines(lambda x: 1 + float(np.linalg.norm(x)) ** 0.5, np.linspace(1, 2, 60), 20_000, noise=0)
     assert seen[-1] == "pursuit"
     assert session.done
     assert "stagnation" in Auto().explain(session.state)
@@ -584,7 +588,7 @@ def test_tough_starts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(101, 1), steeper, "as dear")]
+    ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(151, 1.5), steeper, "as dear")]
 )
 def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, shape: Any, why: str) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""

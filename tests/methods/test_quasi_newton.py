@@ -68,7 +68,7 @@ def test_a_side_that_is_missing_does_not_spoil_the_step(lost: int) -> None:
 
     result = minimize(fun, problem.x0, method="quasi-newton", f_target=problem.target(1e-8), maxfev=1000)
     assert result.reason == "target"
-    assert result.nfev < 2 * 100 + 20
+    assert result.nfev < 2 * 100 + 20 + 12  # the 12 look whether curvature is the same along all axes
 
 
 @pytest.mark.parametrize(("known", "length"), [(1.0, 1 / 64), (1e-20, 1e6)])
