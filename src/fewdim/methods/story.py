@@ -57,7 +57,7 @@ WHY = {
     "noisy": "values are noisy, and in few dimensions a model fits many of them",
     "start": "a sketch of the gradient goes furthest on few values",
     "even": "curvature is spread evenly over all dimensions",
-    "alike axes": "looks along the axes tell nothing, since curvature is the same along all, but full gradients are cheap",
+    "alike axes": "curvature is the same along all axes, and a full gradient is cheap",
     "curved": "a step was not as a quadratic would have it, and looks along all axes are cheap",
     "bent": "curvature is negative in some directions, where long looks tell more than slopes",
     "bounds": "it takes steps that end within the bounds",
