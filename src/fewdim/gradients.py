@@ -54,15 +54,18 @@ def first_gradient(x: Vector, f_x: float, scales: Scales) -> Steps[Found]:
 
 
 def alike(x: Vector, f_x: float, scales: Scales) -> Steps[float]:
-    """The curvature along the axes, if a few of them say that it is the same along all; else nan.  12 values."""
-    some = np.unique((np.arange(1, SAMPLE + 1) * GOLDEN % 1 * x.size).astype(int))
-    h = representable(x, np.full(x.size, scales.reach.clip(_sight(x, f_x, scales))))[some]
-    offsets = [Along(float(side), axis(int(i))) for r in (h, -h) for i, side in zip(some, r, strict=True)]
-    ahead, behind = np.split((yield from insisted(Query(x, tuple(offsets)))), 2)
-    with np.errstate(all="ignore"):
-        c = (ahead + behind - 2 * f_x) / h**2
-        mean = float(np.mean(c))
-        return mean if float(np.min(c)) > 0 and float(np.std(c)) < ALIKE * mean < math.inf else math.nan
+    """The curvature along the axes, if a few of them say that it is the same along all; else nan.  6 or 12 values."""
+    radius, c = np.full(x.size, scales.reach.clip(_sight(x, f_x, scales))), np.empty(0)
+    for some in np.split((np.arange(1, SAMPLE + 1) * GOLDEN % 1 * x.size).astype(int), 2):
+        h = representable(x, radius)[some]
+        sides = tuple(Along(float(side * r), axis(int(i))) for side in (1, -1) for i, r in zip(some, h, strict=True))
+        ahead, behind = np.split((yield from insisted(Query(x, sides))), 2)
+        with np.errstate(all="ignore"):
+            c = np.append(c, (ahead + behind - 2 * f_x) / h**2)
+            mean = float(np.mean(c))
+            if not (float(np.min(c)) > 0 and float(np.std(c)) < ALIKE * mean < math.inf):
+                return math.nan
+    return mean
 
 
 def _sight(x: Vector, f_x: float, scales: Scales) -> float:

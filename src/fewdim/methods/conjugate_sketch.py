@@ -34,6 +34,7 @@ GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 LARGE_ERROR = 0.05  # in the step after next, as it grows: above, a second pass makes a step conjugate again
 KNOWN_ERROR = 2e-3  # the most that a second pass finds wrong with the memory: beyond, f is no quadratic
 LEAST = 0.3  # of the last length along the sketch: a shorter step blames the memory, not the length
+SETTLED = 4  # members of the memory: steps before a second look at the rank, since the first ones are cheap
 ORTHOGONAL = 1024  # most coordinates of directions that are made orthogonal
 FAN = 32  # lengths that a line search looks at in one query, where as many workers wait
 KEPT = 4  # latest members of a full memory that are never dropped
@@ -66,7 +67,7 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
 
     A step lowers f in proportion to 1 / (L + tr/m) of the Hessian that the memory leaves and costs m + |S| + 2 values:
-    wide sketches pay where curvature is even.  R is the effective rank of A, from the second sketch, along Gaussian
+    wide sketches pay where curvature is even.  R is the effective rank of A, from the fifth sketch, along Gaussian
     directions and central; the first, along signs, tells the rank off the diagonal.  Where that is low, so is R.
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
@@ -209,7 +210,8 @@ class ConjugateSketch:
         law = "axes" if m == d else law
         radius = forward_radius(delta, trace)
         looks = fitting and m < d and known
-        first, second = looks and math.isnan(s.rank), looks and s.rank >= BROAD and math.isnan(s.breadth)
+        first = looks and math.isnan(s.rank)
+        second = looks and s.rank >= BROAD and len(s.memory) >= SETTLED and math.isnan(s.breadth)
         central = first or second or (known and not s.clear)
         if first or second:  # as far as it takes to see curvature; along signs u'Au varies off the diagonal only
             radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs" if first else "gaussian"

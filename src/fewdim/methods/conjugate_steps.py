@@ -49,7 +49,7 @@ class ConjugateSketchState(Measured):
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
     rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
-    breadth: float = math.nan  # with the diagonal, from the second; not asked for where the rank is low
+    breadth: float = math.nan  # with the diagonal, from the fifth sketch; not asked for where the rank is low
     fails: int = 0
     sketch: Sketch | None = None  # at x, where it has been made already
     agreed: bool = False  # whether the last step was as long as foreseen
