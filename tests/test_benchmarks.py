@@ -307,10 +307,13 @@ def test_slopes_and_profiles_by_hand() -> None:
 # --- ablations -------------------------------------------------------------------------------------------------------
 
 
+PLACES = ("SKETCH", "STEPS", "NEWTON", "GRADIENTS", "OPENING", "FOLDED", "AUTO", "STORY")
+
+
 @pytest.mark.parametrize("label", ablations.VARIANTS)
 def test_variants_can_be_applied_and_leave_no_trace(label: str) -> None:
     variant = ablations.VARIANTS[label]
-    names = [getattr(ablations, name) for name in ("SKETCH", "STEPS", "NEWTON", "OPENING", "FOLDED", "AUTO", "STORY")]
+    names = [getattr(ablations, name) for name in PLACES]
     modules = [sys.modules[name] for name in names]
     before = [dict(vars(module)) for module in modules]
     with ablations.applied(variant):

@@ -54,7 +54,7 @@ class Auto:
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above 0.7 d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once
     the sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
-    worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 12 or more: then it is
+    worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 16 or more: then it is
     not a few axes that matter; after 2d values otherwise.  Up to d = 150 it also does so once the sketch is slow and a
     step not as long as foreseen, since f is no quadratic; and there, unless a sample of the axes finds the same
     curvature along all, through the same opening, as where the first look finds negative curvature.  Slow is a sketch

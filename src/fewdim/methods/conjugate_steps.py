@@ -16,7 +16,7 @@ from fewdim.scales import Measured, Scales
 FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 EACH = 3  # directions of a sketch for each member of the memory
 BALANCE = 2.0  # times what directions are best by the rank of f: the memory makes a step better than that foresees
-BROAD = 24  # directions that matter, the axes included: with fewer it may be a few axes, and wide sketches do not pay
+BROAD = 16  # directions that matter, the axes included: with fewer it may be a few axes, and wide sketches do not pay
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
 WRONG = 0.3  # of the decrease of a step: a second pass that promised more and brings nothing shows a wrong memory
