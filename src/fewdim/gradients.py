@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 SAMPLE = 6  # axes
 GOLDEN = (math.sqrt(5) - 1) / 2  # multiples of it fall evenly into the unit interval, and never into step
 ALIKE = 0.2  # standard deviation of curvatures, by their mean, below which a diagonal tells nothing
+MISSED = 2  # times the trace that the sample speaks for: where there is more it has missed the axes that matter
 FLAT = 1e-6  # of the largest curvature: the least that a coordinate is given
 
 
@@ -65,7 +66,7 @@ def alike(x: Vector, f_x: float, scales: Scales) -> Steps[float]:
             mean = float(np.mean(c))
             if not (float(np.min(c)) > 0 and float(np.std(c)) < ALIKE * mean < math.inf):
                 return math.nan
-    return mean
+    return mean if scales.trace < MISSED * x.size * mean else math.nan
 
 
 def _sight(x: Vector, f_x: float, scales: Scales) -> float:

@@ -155,6 +155,37 @@ def test_the_memory_is_shared_and_bounded() -> None:
     assert max(len(s.memory) for s in small) == 6
 
 
+def widest(spectrum: Any, members: int) -> int:
+    """The most values that a query asks for before so many steps are remembered; two a direction in the looks."""
+    problem = quadratic(spectrum, rotate=3)
+    session: Session[Any] = Session(ConjugateSketch(), problem.x0, rng=0)
+    most = 0
+    while len(session.state.memory) < members:
+        asked = session.ask()
+        most = max(most, len(asked))
+        for point in asked:
+            session.tell(point.id, problem.fun(point.x))
+    return most
+
+
+def test_sketches_are_wide_where_curvature_is_even_and_no_wider_elsewhere() -> None:
+    """With n remembered 2 ((n + 2) R)^(1/2) directions, R = 227 known to a factor of 3 from 12 of them; or 3 n."""
+    assert 2 * (11 * 227 / 3) ** 0.5 < widest(power_law(400, 0.5), 10) < 2 * (11 * 227 * 3) ** 0.5
+    assert widest(power_law(400, 2), 10) <= 3 * 9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_wide_sketches_pay_where_curvature_is_even(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = quadratic(power_law(400, 0.5), rotate=seed)
+
+    def needed() -> int:
+        return minimize(problem.fun, problem.x0, method=ConjugateSketch(), f_target=problem.target(1e-3), rng=seed).nfev
+
+    wide = needed()
+    monkeypatch.setattr("fewdim.methods.conjugate_steps.BALANCE", 0.0)
+    assert wide < 0.95 * needed()
+
+
 def test_noise_far_below_the_slopes_costs_little() -> None:
     """Forward differences do as long as slopes stand out: to 1e-2 at most 1.2 times the values of an exact f."""
     problem = quadratic(power_law(150, 1), rotate=3)

@@ -12,7 +12,7 @@ from fewdim import QuasiNewton, Session, minimize
 from fewdim.core import evolve
 from fewdim.directions import Vector
 from fewdim.lines import Reach, Resolution
-from fewdim.problems import power_law, quadratic
+from fewdim.problems import power_law, quadratic, rotation
 from fewdim.scales import Scales
 
 
@@ -38,6 +38,56 @@ def test_corrected_forward_differences_are_exact_on_quadratics() -> None:
         error = np.abs(after.gradient - hessian @ before.x)
         assert error.max() < 1e-7 * np.abs(hessian @ before.x).max()
     assert np.allclose(found[1].diagonal, np.diag(hessian), rtol=1e-3)
+
+
+def first_step(fun: Any, d: int) -> tuple[int, Any]:
+    """Values asked until the first step is made, and the state then."""
+    session: Session[Any] = Session(QuasiNewton(), np.linspace(1, 2, d), rng=0)
+    while session.state.k == 0:
+        for point in session.ask():
+            session.tell(point.id, fun(point.x))
+    return session.nfev, session.state
+
+
+def test_curvature_that_is_the_same_along_all_axes_is_measured_along_a_few() -> None:
+    """Then the first gradient takes d values, 12 that say so, and some 20 for scales and the step; else 2d."""
+    d, q = 200, rotation(200, 1)
+    even, steep = power_law(d, 0.3), power_law(d, 1.5)
+    for spectrum, forward in ((even, True), (steep, False)):
+        asked, state = first_step(lambda x, w=spectrum: float(w @ (q @ x) ** 2), d)
+        assert (asked < 1.2 * d) == forward
+        assert (asked < 2 * d) == forward
+        assert (np.ptp(state.diagonal) == 0) == forward
+    hessian = 2 * (q.T * even) @ q
+    state = first_step(lambda x: float(even @ (q @ x) ** 2), d)[1]
+    assert np.allclose(state.diagonal, np.diag(hessian).mean(), rtol=0.1)
+    gradient = hessian @ np.linspace(1, 2, d)  # what D is wrong by counts for h D / 2, as round-off, at h of 1e-8
+    assert np.abs(state.gradient - gradient).max() < 1e-6 * np.abs(gradient).max()
+
+
+@pytest.mark.parametrize("d", [48, 100, 210, 256])
+def test_no_pattern_of_curvatures_passes_for_even(d: int) -> None:
+    """Periods, halves, thirds: what a sample at equal distances would miss."""
+    i = np.arange(d)
+    patterns = [i % period == 0 for period in (2, 3, 4)] + [
+        i % 8 < 4,
+        i < d / 2,
+        i < d / 3,
+        (i > d / 3) & (i < 2 * d / 3),
+    ]
+    for steep in patterns:
+        weights = np.where(steep, 10.0, 1.0)
+        assert first_step(lambda x, w=weights: float(w @ x**2), d)[0] > 2 * d
+
+
+def test_values_missing_from_the_sample_say_nothing() -> None:
+    """Nothing behind x0 along any axis: curvature that nobody has seen is not the same along all."""
+    x0 = np.linspace(1, 2, 60)
+
+    def fun(x: Vector) -> float:
+        return np.nan if np.count_nonzero(x != x0) == 1 and (x < x0).any() else float(x @ x)
+
+    assert first_step(fun, 60)[0] > 2 * 60
 
 
 def test_a_diagonal_hessian_takes_one_step() -> None:
