@@ -179,7 +179,8 @@ def test_wide_sketches_pay_where_curvature_is_even(seed: int, monkeypatch: pytes
     problem = quadratic(power_law(400, 0.5), rotate=seed)
 
     def needed() -> int:
-        return minimize(problem.fun, problem.x0, method=ConjugateSketch(), f_target=problem.target(1e-3), rng=seed).nfev
+        result = minimize(problem.fun, problem.x0, method=ConjugateSketch(), f_target=problem.target(1e-3), rng=seed)
+        return int(result.nfev)
 
     wide = needed()
     monkeypatch.setattr("fewdim.methods.conjugate_steps.BALANCE", 0.0)
