@@ -15,6 +15,7 @@ from fewdim.scales import Scales
 
 Floats = NDArray[np.float64]
 
+CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
 SAMPLE = 6  # axes
 GOLDEN = (math.sqrt(5) - 1) / 2  # multiples of it fall evenly into the unit interval, and never into step
 ALIKE = 0.2  # standard deviation of curvatures, by their mean, below which a diagonal tells nothing
@@ -33,15 +34,18 @@ class Found(NamedTuple):
 def first_gradient(x: Vector, f_x: float, scales: Scales) -> Steps[Found]:
     """A gradient where no diagonal is known: central, as wide as it takes to see curvature, and with it the diagonal.
 
-    Forward, half the price, where values are exact and curvature is the same along all axes, as a few of them say.
+    Forward, half the price, where values are exact, slopes are clear, and curvature is the same along all axes, as a
+    few of them say.
     """
     known = not math.isnan(scales.trace)
     if known and scales.resolution.noise == 0:
         c = yield from alike(x, f_x, scales)
         if not math.isnan(c):
             diagonal = np.full(x.size, c)
-            h = representable(x, np.full(x.size, forward_radius(scales.resolution.at(f_x), c)))
-            return Found((yield from forward(x, f_x, h, diagonal)), diagonal)
+            delta = scales.resolution.at(f_x)
+            g = yield from forward(x, f_x, representable(x, np.full(x.size, forward_radius(delta, c))), diagonal)
+            if float(np.linalg.norm(g)) >= math.sqrt(CLEAR * delta * c * x.size):
+                return Found(g, diagonal)
     radius = _sight(x, f_x, scales) if known else 1e-4 * scale_of(x)
     for _ in range(8):
         radius = scales.reach.clip(radius)

@@ -174,6 +174,14 @@ def test_sketches_are_wide_where_curvature_is_even_and_no_wider_elsewhere() -> N
     assert widest(power_law(400, 2), 10) <= 3 * 9
 
 
+@pytest.mark.parametrize("memory", [1, 3, 256])
+def test_a_small_memory_gets_the_second_look_as_well(memory: int) -> None:
+    """R is 267 of 300."""
+    problem = quadratic(power_law(300, 0.2), rotate=3)
+    state = states(ConjugateSketch(memory=memory), problem.fun, problem.x0, 8)[-1]
+    assert 267 / 3 < state.breadth < 267 * 3
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_wide_sketches_pay_where_curvature_is_even(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = quadratic(power_law(400, 0.5), rotate=seed)

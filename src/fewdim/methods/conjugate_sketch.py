@@ -211,7 +211,7 @@ class ConjugateSketch:
         radius = forward_radius(delta, trace)
         looks = fitting and m < d and known
         first = looks and math.isnan(s.rank)
-        second = looks and s.rank >= BROAD and len(s.memory) >= SETTLED and math.isnan(s.breadth)
+        second = looks and s.rank >= BROAD and math.isnan(s.breadth) and len(s.memory) >= min(SETTLED, self.memory)
         central = first or second or (known and not s.clear)
         if first or second:  # as far as it takes to see curvature; along signs u'Au varies off the diagonal only
             radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs" if first else "gaussian"

@@ -18,12 +18,11 @@ from scipy.optimize import Bounds, minimize
 from fewdim.box import ON, Box
 from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
-from fewdim.gradients import Floats, fit_to_divide_by, representable
+from fewdim.gradients import CLEAR, Floats, fit_to_divide_by, representable
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
 from fewdim.methods.newton_steps import explaining, product_by, search
 from fewdim.methods.quasi_newton import (
     CENTRAL,
-    CLEAR,
     FORWARD,
     Q,
     QuasiNewton,

@@ -10,7 +10,7 @@ import numpy as np
 
 from fewdim.core import Cost, Steps, evolve
 from fewdim.directions import Key, Vector, perturb
-from fewdim.gradients import Floats, Found, central, first_gradient, fit_to_divide_by, forward, representable
+from fewdim.gradients import CLEAR, Floats, Found, central, first_gradient, fit_to_divide_by, forward, representable
 from fewdim.lines import Reach, Resolution, value_at
 from fewdim.methods.newton_steps import (
     CHEAP,
@@ -28,7 +28,6 @@ from fewdim.noise import noise_here
 from fewdim.scales import Measured, Scales, curvature, measure, start_value
 
 FRUGAL = 20  # up to this dimension a look at the noise would cost as much as a gradient: it waits for a reason
-CLEAR = 100  # squared slopes above this many squared errors are clear enough for forward differences
 FORWARD, CENTRAL = 2.0, 30.0  # radii, where D may be all wrong and where it does not count: f bends by half the square
 MANIFOLD = 10.0  # relative changes of a curvature beyond this are all the same: it is not known
 TINY = 1e-300  # a square below has lost its digits
@@ -67,7 +66,8 @@ class QuasiNewton:
 
     H is the limited-memory BFGS matrix of the last pairs (step s, change y of g) above a multiple of
     :math:`D^{-1}`, where D is the diagonal of the Hessian, in size: the first gradient is central, 2d values, and tells
-    it.  The multiple is :math:`(s'Ds / y'D^{-1}y)^{1/2}` of the latest pair, the geometric mean of Barzilai and
+    it; where a sample of 6 axes finds the same curvature along all it is forward, d values, and D that curvature.  The
+    multiple is :math:`(s'Ds / y'D^{-1}y)^{1/2}` of the latest pair, the geometric mean of Barzilai and
     Borwein's two: with the usual one, s'y / y'D^-1 y, steps are too short where curvature falls on the way to a
     minimum; up to d = 20, where valleys are often bent, it is that one.  Up to d = 49 the diagonal gives way to a
     multiple of the identity where that explains the latest changes of g better.  From d = 50 on, where a few values are
@@ -93,8 +93,8 @@ class QuasiNewton:
     Within bounds (`minimize(bounds=...)`) steps lead to where the model of f by g and H is lowest in the box, and a
     coordinate on a bound whose slope points outwards is left alone: its slope is looked at after 1, 2, 4, ... 16 steps.
 
-    **Cost.** d values a step in one query, 2d while slopes are near the noise, from d = 50 on 3 for the plane, and 1 to
-    14 for the line search; 2n + 6 vectors beyond x.
+    **Cost.** 6 or 12 values for the sample, d values a step in one query, 2d while slopes are near the noise, from d =
+    50 on 3 for the plane, and 1 to 14 for the line search; 2n + 6 vectors beyond x.
 
     **Guarantee.** Forward differences less the known curvature are exact on quadratics: central accuracy at half the
     price.  The value never rises.  What L-BFGS is known for holds, at d + 2 to d + 5 values a step: superlinear in
