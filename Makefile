@@ -58,6 +58,7 @@ bench: .venv/bench  ## ten minutes: a part of the benchmark against the peers, f
 bench-full: .venv/bench  ## all of it: runs what benchmarks/results lacks, writes benchmarks/README.md
 	$(BIN)/python -W ignore -m benchmarks.run
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -W ignore -m benchmarks.limits
 
 ablations: .venv/bench  ## the default with one part changed, writes benchmarks/ablations.md
 	$(BIN)/python -m benchmarks.ablations

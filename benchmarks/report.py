@@ -58,7 +58,8 @@ deterministic peers on exact values); a miss counts as twice the budget. The bud
 1,500 up to d = 20, at most 50,000 up to d = 5,000, 30,000 at 10,000 and 10,000 at 100,000. Ours is
 `fewdim.minimize(fun, x0)` with nothing set. What the peers are given, and which takes part where, is in
 `benchmarks/peers.py`; the problems are in `benchmarks/problems.py`, and minima without a formula come from
-`benchmarks/minima.py`, by gradients. What each part of the default is worth is in `benchmarks/ablations.md`.
+`benchmarks/minima.py`, by gradients. What each part of the default is worth is in `benchmarks/ablations.md`,
+what exact gradients would be worth in `benchmarks/limits.md`.
 
 {counts}
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, least_squares, minimize
 
-from benchmarks import ablations, report, run, scores
+from benchmarks import ablations, limits, report, run, scores
 from benchmarks.harness import TARGETS, Counted, Enough
 from benchmarks.harness import run as one_run
 from benchmarks.peers import PEERS
 from benchmarks.problem import MINIMA, Problem, budget, noisy
 from benchmarks.problems import NOISY, PROBLEMS, SINGLE, problem
+from benchmarks.quadratics import quadratic
 
 # those that need no extra and are quickly made
 EXACT = [name for name in PROBLEMS if "/" not in name and not name.startswith(("mnist", "water"))]
@@ -302,6 +303,12 @@ def test_slopes_and_profiles_by_hand() -> None:
     shares = [scores.profile(table, sizes, "fewdim", 0, alpha) for alpha in (1, 2, 10)]
     assert shares == [0, 0.5, 1.0]  # 20 <= 2 * 11; 70 <= 10 * 7
     assert scores.profile(table, sizes, "A", 0, 10) == 0.5
+
+
+def test_ideal_bfgs_needs_a_gradient_for_each_different_curvature() -> None:
+    """With exact line searches it is conjugate gradients: three eigenvalues, three steps."""
+    p = quadratic("three", np.repeat([1.0, 0.3, 0.05], 20), rotated=True)
+    assert limits.ideal(p)[-1] == 3 * p.d
 
 
 # --- ablations -------------------------------------------------------------------------------------------------------
