@@ -353,11 +353,42 @@ def test_a_journal_keeps_to_the_bounds(tmp_path: Path) -> None:
         minimize(bowl, np.zeros(20), bounds=[(-0.6, 0.6)] * 20, maxfev=300, rng=0, journal=tmp_path / "run.db")
 
 
+@pytest.mark.parametrize("method", ["auto", "quasi-newton", "random-pursuit"])
+@pytest.mark.parametrize("free", [(None, None), (-0.5, 0.5)])
+def test_coordinates_whose_bounds_are_equal_cost_nothing(method: str, free: Any, tmp_path: Path) -> None:
+    """The run is that of the function of the others, bit for bit, whatever x0 has for those that are fixed."""
+    moving = np.arange(20) % 3 > 0
+    bounds, path = [free if moves else (0.25, 0.25) for moves in moving], tmp_path / "run.db"
+
+    def whole(x: Any) -> float:
+        assert x.shape == (4, 5)
+        assert (x.ravel()[~moving] == 0.25).all()
+        return bowl(x.ravel())
+
+    def part(y: Any) -> float:
+        x = np.full(20, 0.25)
+        x[moving] = y
+        return bowl(x)
+
+    x0 = np.where(moving, 0.0, 9.0).reshape(4, 5)
+    given = Bounds(*(np.reshape([np.inf * s if b is None else b for b in side], (4, 5)) for s, side in
+                     zip((-1, 1), zip(*bounds, strict=True), strict=True)))  # fmt: skip
+    minimize(whole, x0, bounds=given, method=method, maxfev=200, rng=0, journal=path)
+    result = minimize(whole, x0, bounds=given, method=method, maxfev=400, rng=0, journal=path)
+    other = minimize(part, np.zeros(13), bounds=[free] * 13, method=method, maxfev=400, rng=0)
+    assert result.x.shape == (4, 5)
+    assert result.x.ravel()[moving].tobytes() == other.x.tobytes()
+    assert (result.fun, result.nfev) == (other.fun, other.nfev)
+    assert Journal(path).best.x.tobytes() == result.x.tobytes()
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
         ([(0, 1)] * 3, r"minimize\(bounds=...\) must hold 2 pairs \(min, max\); got 3 items"),
-        ([(0, 1), (1, 1)], r"minimize\(bounds=...\) must have min < max everywhere; got \[1.0, 1.0\] at 1"),
+        ([(0, 1), (1, 0.9)], r"minimize\(bounds=...\) must have min <= max everywhere; got \[1.0, 0.9\] at 1"),
+        ([(0, 1), (np.inf, None)], r"minimize\(bounds=...\) must have min <= max everywhere; got \[inf, inf\] at 1"),
+        ([(0, 0), (1, 1)], r"minimize\(bounds=...\) must let a coordinate move; got min = max for all 2"),
         ([(0, 1), (2, 3)], r"minimize\(x0=...\) must lie within bounds; got 0.5 outside \[2.0, 3.0\] at 1"),
     ],
 )

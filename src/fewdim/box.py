@@ -3,6 +3,7 @@
     both bounds     x = m + w sin(y) / 2               m, w: middle and width; counted from a bound that is near
     one bound       x = l + sqrt(1 + y^2) - 1          and mirrored
     none            x = y
+    min = max       x = min                            y has no such coordinate: methods know of those that move only
 
 It is smooth, so every method, pool and journal works as ever.  Where the minimum lies on a bound the slope along y
 vanishes there with positive curvature: an active coordinate drops out of a sketch by itself.  A bound beyond 1e9 is
@@ -48,13 +49,15 @@ class Box(NamedTuple):
                 raise ValueError(f"minimize(bounds=...) must hold {x.size} pairs (min, max); got {len(pairs)} items.")
             low = np.array([-np.inf if a is None else a for a, _ in pairs], dtype=float).reshape(x.shape)
             high = np.array([np.inf if b is None else b for _, b in pairs], dtype=float).reshape(x.shape)
-        wrong = np.flatnonzero(~(low < high))
+        wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
         if wrong.size:
             i = int(wrong[0])
             raise ValueError(
-                f"minimize(bounds=...) must have min < max everywhere; got [{low.flat[i]}, {high.flat[i]}] at {i}."
+                f"minimize(bounds=...) must have min <= max everywhere; got [{low.flat[i]}, {high.flat[i]}] at {i}."
             )
-        wrong = np.flatnonzero((x < low) | (x > high))
+        if not (low < high).any():
+            raise ValueError(f"minimize(bounds=...) must let a coordinate move; got min = max for all {x.size}.")
+        wrong = np.flatnonzero((low < high) & ((x < low) | (x > high)))
         if wrong.size:
             i = int(wrong[0])
             raise ValueError(
@@ -63,8 +66,23 @@ class Box(NamedTuple):
             )
         return cls(np.array(low, dtype=float), np.array(high, dtype=float))
 
+    @property
+    def moving(self) -> Array:
+        """Which coordinates do; the others are fixed where their bounds meet."""
+        return np.asarray(self.low < self.high)
+
+    @property
+    def flat(self) -> Box:
+        """The bounds of the coordinates that move, in one row: the box that a method works in."""
+        return Box(self.low[self.moving], self.high[self.moving])
+
     def inside(self, y: Array) -> Array:
         """The point of the box that y stands for, in the kind of y."""
+        moving = self.moving
+        if not moving.all():
+            x = self.low.astype(y.dtype)
+            x[moving] = self.flat.inside(y)
+            return x
         low, high, values = self.low, self.high, y.astype(float)
         both, below, above = self._kinds
         x = values.copy()
@@ -83,7 +101,9 @@ class Box(NamedTuple):
 
     def free(self, x: ArrayLike, margin: float = MARGIN) -> Array:
         """A y with inside(y) = x, but for coordinates on a bound: those start a little inside, if there is a margin."""
-        given = np.asarray(x)
+        given, moving = np.asarray(x), self.moving
+        if not moving.all():
+            return self.flat.free(given[moving], margin)
         kind = given.dtype if given.dtype.kind == "f" else np.dtype(float)
         values, low, high = given.astype(float), self.low, self.high
         both, below, above = self._kinds
@@ -118,14 +138,15 @@ class Box(NamedTuple):
 
     @property
     def data(self) -> list[Any]:
-        """As JSON: two numbers where all coordinates have the same bounds, two lists where not."""
-        return [float(v.flat[0]) if (v == v.flat[0]).all() else v.ravel().tolist() for v in self]
+        """As JSON: numbers where all coordinates have the same bound, lists in the shape of x where not."""
+        return [float(v.flat[0]) if (v == v.flat[0]).all() else v.tolist() for v in self]
 
     @classmethod
     def read(cls, data: list[Any], shape: tuple[int, ...]) -> Box:
-        """From `data`."""
-        low, high = (np.broadcast_to(np.array(v), shape) if np.ndim(v) == 0 else np.reshape(v, shape) for v in data)
-        return cls(low, high)
+        """From `data`, and the shape of x where that tells none."""
+        sides = [np.array(v, dtype=float) for v in data]
+        shape = next((side.shape for side in sides if side.ndim), shape)
+        return cls(*(np.broadcast_to(side, shape) for side in sides))
 
 
 def _rise(y: Array) -> Array:

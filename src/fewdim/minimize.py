@@ -106,10 +106,10 @@ def minimize(
         Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
         evaluations come on top of `maxfev` and are counted in `nfev`.
     bounds : Bounds or sequence of pairs, optional
-        As in scipy; fun never sees a point outside.  "quasi-newton", and the default as soon as a coordinate comes near
-        a bound, take steps that end in the box.  Others work on variables y with x = x(y) smooth and inside
-        (`fewdim.box`), so all methods can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1
-        where there is one bound).
+        As in scipy; fun never sees a point outside, and a coordinate whose bounds are equal stays there at no cost,
+        whatever x0 has for it.  "quasi-newton", and the default as soon as a coordinate comes near a bound, take steps
+        that end in the box.  Others work on variables y with x = x(y) smooth and inside (`fewdim.box`), so all methods
+        can; where they do, a start on a bound is moved inside by 1e-3 of the width (of 1 where there is one bound).
 
     Returns
     -------

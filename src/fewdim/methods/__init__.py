@@ -42,7 +42,7 @@ def bounded(method: Any, box: Box | None) -> Any:
     """The method as it goes about bounds: knowing them, or, as most do, on variables that have none."""
     if box is None:
         return method
-    flat = Box(box.low.ravel(), box.high.ravel())
+    flat = box.flat
     if isinstance(method, Auto):
         return changed(method, box=flat)
     return ProjectedNewton(**settings(method), box=flat) if type(method) is QuasiNewton else method
