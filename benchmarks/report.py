@@ -59,7 +59,7 @@ deterministic peers on exact values); a miss counts as twice the budget. The bud
 `fewdim.minimize(fun, x0)` with nothing set. What the peers are given, and which takes part where, is in
 `benchmarks/peers.py`; the problems are in `benchmarks/problems.py`, and minima without a formula come from
 `benchmarks/minima.py`, by gradients. What each part of the default is worth is in `benchmarks/ablations.md`,
-what exact gradients would be worth in `benchmarks/limits.md`.
+what an oracle among ideal methods would still gain in `benchmarks/limits.md`.
 
 {counts}
 

@@ -308,7 +308,19 @@ def test_slopes_and_profiles_by_hand() -> None:
 def test_ideal_bfgs_needs_a_gradient_for_each_different_curvature() -> None:
     """With exact line searches it is conjugate gradients: three eigenvalues, three steps."""
     p = quadratic("three", np.repeat([1.0, 0.3, 0.05], 20), rotated=True)
-    assert limits.ideal(p)[-1] == 3 * p.d
+    assert limits.bfgs(p)[-1] == 3 * p.d
+
+
+def test_an_ideal_sketch_of_all_directions_is_ideal_bfgs_and_pays_for_its_memory() -> None:
+    """0, 1 and 2 vectors are remembered in the three steps."""
+    p = quadratic("three", np.repeat([1.0, 0.3, 0.05], 20), rotated=True)
+    assert limits.sketch(p, 0, p.d, 100)[-1] == 3 * p.d + 3
+
+
+def test_an_ideal_sketch_ends_after_as_many_steps_as_there_are_dimensions() -> None:
+    """Conjugacy: each step of 4 slopes takes a dimension away, whatever the spectrum."""
+    p = quadratic("many", np.geomspace(1, 1e-3, 20), rotated=True)
+    assert limits.sketch(p, 0, 4, 100)[-1] <= sum(4 + n for n in range(20))
 
 
 # --- ablations -------------------------------------------------------------------------------------------------------
