@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.kernels import add_gaussian, add_signs, add_vector, gaussian_square, orthonormalise
+from fewdim.kernels import add_gaussian, add_signs, add_vector, gaussian_square, inner_product, orthonormalise
 
 Key: TypeAlias = tuple[int, ...]
 Vector: TypeAlias = NDArray[np.floating[Any]]
@@ -189,6 +189,11 @@ def accumulate(
     if source is not out:
         np.copyto(out, source)
     return out
+
+
+def inner(a: Vector, b: Vector) -> float:
+    """a'b, summed in double precision, and in the same order on every machine: `a @ b` depends on the library."""
+    return float(inner_product(a, b))
 
 
 def _add(x: Vector, coefficients: Any, directions: Sequence[Any], out: Vector) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewdim.core import Query, Steps
-from fewdim.directions import Along, Vector, axis
+from fewdim.directions import Along, Vector, axis, inner
 from fewdim.lines import forward_radius, insisted, scale_of, visible
 from fewdim.scales import Scales
 
@@ -44,7 +44,7 @@ def first_gradient(x: Vector, f_x: float, scales: Scales) -> Steps[Found]:
             diagonal = np.full(x.size, c)
             delta = scales.resolution.at(f_x)
             g = yield from forward(x, f_x, representable(x, np.full(x.size, forward_radius(delta, c))), diagonal)
-            if float(np.linalg.norm(g)) >= math.sqrt(CLEAR * delta * c * x.size):
+            if inner(g, g) >= CLEAR * delta * c * x.size:
                 return Found(g, diagonal)
     radius = _sight(x, f_x, scales) if known else 1e-4 * scale_of(x)
     for _ in range(8):

@@ -55,18 +55,24 @@ def add_vector(x: Any, scale: Any, v: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
+def inner_product(a: Any, b: Any) -> Any:
+    lanes = np.zeros(8)  # sums in a fixed order that the compiler can turn into vector instructions
+    for lo in range(0, a.size - 7, 8):
+        for i in range(8):
+            lanes[i] += np.float64(a[lo + i]) * np.float64(b[lo + i])  # float() keeps single precision here
+    product = lanes.sum()
+    for i in range(a.size - a.size % 8, a.size):
+        product += np.float64(a[i]) * np.float64(b[i])
+    return product
+
+
+@numba.njit(cache=True, nogil=True)
 def orthonormalise(rows: Any) -> None:
     """Gram-Schmidt on the rows in place: each is made orthogonal to the ones before it, then of length 1."""
     m, d = rows.shape
     for j in range(m):
         for k in range(j):
-            lanes = np.zeros(8)  # sums in a fixed order that the compiler can turn into vector instructions
-            for lo in range(0, d - 7, 8):
-                for i in range(8):
-                    lanes[i] += rows[j, lo + i] * rows[k, lo + i]
-            product = lanes.sum()
-            for i in range(d - d % 8, d):
-                product += rows[j, i] * rows[k, i]
+            product = inner_product(rows[j], rows[k])
             for i in range(d):
                 rows[j, i] -= product * rows[k, i]
         square = 0.0

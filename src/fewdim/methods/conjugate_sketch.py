@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from fewdim.core import Cost, Steps, evolve
-from fewdim.directions import Key, Vector, accumulate, perturb
+from fewdim.directions import Key, Vector, accumulate, inner, perturb
 from fewdim.lines import Move, differences, fan, forward_radius, search, value_at, visible
 from fewdim.methods.conjugate_steps import (
     AGREED,
@@ -229,7 +229,7 @@ class ConjugateSketch:
         rank = effective_rank(found.curvatures) if first else s.rank
         breadth = effective_rank(found.curvatures) if second else s.breadth
         with np.errstate(over="ignore"):
-            slope = -float(found.slopes @ found.slopes) / n
+            slope = -inner(found.slopes, found.slopes) / n
         if not -math.inf < slope < 0:
             return found.f_x, None
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
@@ -255,7 +255,7 @@ class ConjugateSketch:
             return s
         with np.errstate(all="ignore"):
             member = np.multiply(e, e.dtype.type(1 / math.sqrt(curvature)))
-            size = float(member @ member)
+            size = inner(member, member)
         if not 0 < size < math.inf:
             return s
         memory, sizes = [*s.memory, member], [*s.sizes, size]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewdim.core import Query, Steps, evolve
-from fewdim.directions import Along, Key, Vector, accumulate
+from fewdim.directions import Along, Key, Vector, accumulate, inner
 from fewdim.lines import insisted, insisted_value, value_at
 from fewdim.scales import Measured, Scales
 
@@ -93,7 +93,7 @@ def predictor(s: ConjugateSketchState, sketch: Sketch) -> Steps[Predictor]:
     known = not math.isnan(s.t)
     t = s.t if known else 1 / (1.5 * sketch.trace / m + sketch.trace / 3)
     if not known and s.scales is not None:  # without curvature, no farther than x is large
-        length = float(np.linalg.norm(np.asarray(p, dtype=np.float64)))  # squares of float32 would vanish or overflow
+        length = math.sqrt(inner(p, p))
         t = min(t, 1e6 * s.scales.reach.high / length) if length > 0 else math.inf
     if not 1e-150 < t < 1e150:  # its square would vanish or overflow: f has no bottom, or no curvature
         return Predictor(t, (yield from value_at(s.x, 0.0, p)), 0.0)  # a step must ask, and no other point is safe

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewdim.core import Query, Steps
-from fewdim.directions import Along, Vector
+from fewdim.directions import Along, Vector, inner
 from fewdim.gradients import Floats
 from fewdim.lines import Reach, insisted
 
@@ -42,16 +42,16 @@ class Course(NamedTuple):
 def newton_direction(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats, g: Floats) -> Floats:
     """-H g by the two loops of L-BFGS, from the inverse of `diagonal`, scaled by the lengths of the latest pair."""
     q = -g
-    products = [float(step @ y) for step, y in zip(steps, changes, strict=True)]
+    products = [inner(step, y) for step, y in zip(steps, changes, strict=True)]
     weights: list[float] = []
     for step, y, product in zip(reversed(steps), reversed(changes), reversed(products), strict=True):
-        weights = [*weights, float(step @ q) / product]
+        weights = [*weights, inner(step, q) / product]
         q = q - weights[-1] * y
     q = q / diagonal
     if products:
         q *= _multiple(steps[-1], changes[-1], diagonal)
     for step, y, product, weight in zip(steps, changes, products, reversed(weights), strict=True):
-        q += (weight - float(y @ q) / product) * step
+        q += (weight - inner(y, q) / product) * step
     return q
 
 
@@ -60,15 +60,15 @@ def _multiple(step: Floats, y: Floats, diagonal: Floats) -> float:
 
     In few dimensions the usual, shorter one: line searches are rough there, and valleys are often bent.
     """
-    change = float(y @ (y / diagonal))
-    return float(step @ y) / change if y.size <= BENT else math.sqrt(float(step @ (diagonal * step)) / change)
+    change = inner(y, y / diagonal)
+    return inner(step, y) / change if y.size <= BENT else math.sqrt(inner(step, diagonal * step) / change)
 
 
 def product_by(steps: Sequence[Floats], changes: Sequence[Floats], diagonal: Floats) -> Callable[[Floats], Floats]:
     """The product B v, where B is the inverse of the H of `newton_direction` (Byrd, Nocedal, Schnabel, 1994)."""
     if not steps:
         return lambda v: diagonal * v
-    root = np.sqrt([float(step @ y) for step, y in zip(steps, changes, strict=True)])[:, None]
+    root = np.sqrt([inner(step, y) for step, y in zip(steps, changes, strict=True)])[:, None]
     s, y = np.array(steps) / root, np.array(changes) / root  # so that s'y = 1
     base = diagonal / _multiple(s[-1], y[-1], diagonal)
     wide, lower = np.concatenate([s * base, y]), np.tril(s @ y.T, -1)
@@ -90,7 +90,7 @@ def even(diagonal: Floats, g: Floats) -> Floats:
     """A multiple of the identity: the curvature along g that the diagonal has."""
     size = float(np.abs(g).max())
     w = (g / size) ** 2 if 0 < size < math.inf else np.ones_like(g)
-    return np.full_like(diagonal, float(w @ diagonal) / float(w.sum()))
+    return np.full_like(diagonal, inner(w, diagonal) / float(w.sum()))
 
 
 def _cosine(a: Floats, b: Floats) -> float:
@@ -99,14 +99,14 @@ def _cosine(a: Floats, b: Floats) -> float:
     if not 0 < min(sizes) <= max(sizes) < math.inf:
         return 0.0
     a, b = a / sizes[0], b / sizes[1]
-    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+    return inner(a, b) / math.sqrt(inner(a, a) * inner(b, b))
 
 
 def within_reach(x: Vector, g: Floats, p: Floats) -> Course:
     """The direction, no longer than makes sense around x."""
     size, longest = float(np.abs(p).max()), LONGEST * Reach.of(x).high
     p = p * (longest / size) if size > longest else p
-    return Course(p, float(g @ p))
+    return Course(p, inner(g, p))
 
 
 def lowest_of_plane(x: Vector, f_x: float, one: Course, other: Course) -> Steps[Course]:
@@ -122,7 +122,8 @@ def lowest_of_plane(x: Vector, f_x: float, one: Course, other: Course) -> Steps[
         ab = 4 * (middle - f_x - 0.5 * (one.slope + other.slope)) - 0.5 * (aa + bb)
         if not (min(aa, bb) > 0 and ab * ab < APART * aa * bb < math.inf):
             return better
-        s, t = np.linalg.solve([[aa, ab], [ab, bb]], [-one.slope, -other.slope]).tolist()
+        area = aa * bb - ab * ab
+        s, t = (ab * other.slope - bb * one.slope) / area, (ab * one.slope - aa * other.slope) / area
     if not max(abs(s), abs(t)) < STRETCH:
         return better
     return Course(s * one.p + t * other.p, s * one.slope + t * other.slope)

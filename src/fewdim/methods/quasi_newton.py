@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from fewdim.core import Cost, Steps, evolve
-from fewdim.directions import Key, Vector, perturb
+from fewdim.directions import Key, Vector, inner, perturb
 from fewdim.gradients import CLEAR, Floats, Found, central, first_gradient, fit_to_divide_by, forward, representable
 from fewdim.lines import Reach, Resolution, value_at
 from fewdim.methods.newton_steps import (
@@ -216,7 +216,7 @@ def remembered(s: Q, g: Floats, memory: int) -> Q:
         return s
     y = g - s.gradient
     length, change = weighed(s.moved, s.diagonal), weighed(y, s.diagonal, by=np.divide)
-    if not float(s.moved @ y) > max(1e-8 * math.sqrt(length * change), TINY) or change < TINY:
+    if not inner(s.moved, y) > max(1e-8 * math.sqrt(length * change), TINY) or change < TINY:
         return s
     return evolve(s, steps=(*s.steps, s.moved)[-memory:], changes=(*s.changes, y)[-memory:], moved=None)
 
