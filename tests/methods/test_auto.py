@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewdim import Auto, ConjugateSketch, QuasiNewton, RandomGradient, Session, minimize
+from fewdim import Auto, ConjugateSketch, NoisyGradient, QuasiNewton, RandomGradient, Session, minimize
 from fewdim.methods.conjugate_steps import BROAD
 from fewdim.problems import power_law, quadratic
 
@@ -230,7 +230,7 @@ def test_the_sketch_stays_until_it_takes_as_many_values_as_a_gradient() -> None:
         else:
             assert reasons(session) == ["start"]
     assert len(remembered) >= 2
-    assert 170 / 3 <= min(remembered) <= np.median(remembered) <= 170 / 3 + 10  # room for steps that are as foreseen
+    assert 170 / 3 <= min(remembered) <= np.median(remembered) < 170 / 2  # room for steps that are as foreseen
 
 
 def test_where_looks_along_the_axes_are_cheap_a_step_that_is_not_as_foreseen_ends_the_sketch() -> None:
@@ -283,6 +283,39 @@ def test_in_little_noise_full_gradients_go_on_where_the_model_ends() -> None:
     asked, why = values_to(log_sum_exp, np.zeros(60), 1e-4, lambda f: round(f / unit) * unit)
     assert asked < 60 * 60
     assert why[1:3] == ["noisy", "quiet"]
+
+
+@pytest.mark.parametrize("d", [100, 200])
+def test_in_little_noise_full_gradients_get_a_turn_after_2d_values(d: int) -> None:
+    """Few directions that matter, 1e-4 of the first gap: true gaps at 32d values, medians of 3 seeds, are below a third
+    of those of noisy gradient, which would follow the sketch for good.
+    """
+    problem = quadratic(power_law(d, 2), rotate=3)
+    scale = 1e-4 * problem.fun(problem.x0)
+    gaps: dict[type, list[float]] = {Auto: [], NoisyGradient: []}
+    methods: tuple[Any, ...] = (Auto(), NoisyGradient())
+    for seed, method in itertools.product(range(3), methods):
+        rng = np.random.default_rng(seed)
+        session: Session[Any] = Session(method, problem.x0, rng=seed)
+        while session.nfev < 32 * d:
+            for point in session.ask():
+                session.tell(point.id, problem.fun(point.x) + scale * rng.standard_normal())
+        gaps[type(method)].append(problem.fun(session.state.x))
+        if isinstance(method, Auto):
+            turns = [change for change in session.state.story if change.why == "quiet"]
+            assert len(turns) == 1
+            assert turns[0].nfev >= 2 * d
+    assert np.median(gaps[Auto]) < 0.3 * np.median(gaps[NoisyGradient])
+
+
+def test_full_gradients_get_another_turn_once_noise_has_fallen() -> None:
+    """1 % of f: the lower it is the further they see, so that the run goes on as if values were exact."""
+    problem = quadratic(power_law(20, 1), rotate=3)
+    rng = np.random.default_rng(0)
+    result = minimize(lambda x: problem.fun(x) * (1 + 0.01 * rng.standard_normal()), problem.x0, maxfev=2400, rng=0)
+    assert problem.fun(result.x) < 1e-10 * problem.fun(problem.x0)
+    assert "more changes; " in result.message
+    assert len(result.message) < 1000  # the middle of a long story is left out
 
 
 @pytest.mark.parametrize(

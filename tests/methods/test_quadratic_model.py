@@ -194,8 +194,22 @@ def test_rounded_values_are_found_out(digits: int) -> None:
     assert 0.1 < result.noise / 10.0**-digits < 3
 
 
+def test_the_first_step_does_not_wait_for_the_noise() -> None:
+    """2d + 1 values along the axes tell where a separable function is lowest; 11 more tell its noise after that."""
+    rng, c = np.random.default_rng(0), np.linspace(-1, 1, 10)
+    session: Session[Any] = Session(QuadraticModel(), np.ones(10), rng=0)
+    told = []
+    while session.state.scales is None:
+        for point in session.ask():
+            told.append(float(np.sum((point.x - c) ** 2)))
+            session.tell(point.id, told[-1] + 1e-3 * rng.standard_normal())
+    assert told[21] < 0.5 * min(told[:21]) < 0.1 * told[0]
+    assert 3e-4 < session.state.noise < 3e-3
+    assert len(told) == 1 + 2 * 10 + 1 + 2 + 9
+
+
 def test_exact_values_cost_two_to_find_out() -> None:
-    """The opening, the two values, and the first step of the model."""
+    """The opening, the first step of the model, and the two values."""
     session: Session[Any] = Session(QuadraticModel(), np.full(4, 0.3), rng=0)
     while session.state.scales is None:
         for point in session.ask():

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fewdim.box import Box
-from fewdim.core import Cost, Method, Steps, counted, evolve
+from fewdim.core import Cost, Method, Steps, counted, evolve, value
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import BROAD, ConjugateSketchState, sketch_size
 from fewdim.methods.folded import Folded, parted
 from fewdim.methods.noisy_gradient import NoisyGradient
-from fewdim.methods.opening import CHEAP, bends_down, handed_over, heard_again, passed_over, settled, stays, turned_back
+from fewdim.methods.opening import bends_down, fitted, gone_back, handed_over, heard_again, passed_over, settled, stays
 from fewdim.methods.projected import ProjectedNewton
 from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.methods.story import AutoState, Change, FoldedState, above_grain, taken_over, told
+from fewdim.methods.story import LATE, QUIET, AutoState, Change, FoldedState, above_grain, taken_over, told
 from fewdim.noise import noise_here
 
 SUNK = 3  # noise levels: a decrease below this says little
@@ -28,9 +28,8 @@ SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
-SOON, LATE = 0.25, 2.0  # values for each coordinate before it
+SOON = 0.25  # values for each coordinate before it; `LATE` in more dimensions
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
-QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find after a model
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
 
@@ -65,12 +64,14 @@ class Auto:
     after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  Quasi-Newton follows as
-    if values were exact where the noise is below 3e-6 of the decrease, as in float32, and no axis bends downwards; else
-    once the model is down to the noise, if that is below 3e-4 of the decrease.  Once two decreases in a row are below 3
-    noise levels or a step fails (in noise above 1e-8 of the decrease) and the model has had its turn, `NoisyGradient`
-    takes over for good: its steps average.  The noise is measured again when an engine gives up and, under the model,
-    each time the values have doubled.  Where values are exact and both engines give up, `RandomPursuit` looks for a
-    direction that goes down; the run ends if none of 100 does.
+    if values were exact where the noise is below 3e-6 of the decrease, as in float32, and no axis bends downwards.
+    Once two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of the decrease) and the
+    model has had its turn, `NoisyGradient` takes over: its steps average.  But full gradients over long distances see
+    below noise of less than 3e-4 of the decrease: there quasi-Newton comes first, after a model at once, after a sketch
+    once 2d values are spent, and again each time the noise has fallen to a tenth, as where it is in proportion to f.
+    The noise is measured again when an engine gives up and, under the model, each time the values have doubled.  Where
+    values are exact and both engines give up, `RandomPursuit` looks for a direction that goes down; the run ends if
+    none of 100 does.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -151,7 +152,8 @@ class Auto:
         if s.engine == "model":
             return (yield from self._modelled(evolve(s, last=inner), inner))
         if s.engine in ("gradient", "pursuit"):
-            return evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
+            s = evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
+            return (yield from self._below(s)) if s.engine == "gradient" and s.quiet else s
         s = evolve(s, **{s.engine: inner}, first=inner.scales.f_x if math.isnan(s.first) else s.first)
         s = evolve(s, noise=above_grain(s, inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
@@ -159,13 +161,13 @@ class Auto:
         rank = inner.rank if s.engine == "sketch" else s.x.size
         fits = s.x.size <= MODEL and LOW * s.x.size <= rank and not inner.scales.resolution.shared
         fits = fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last))
-        if fits and not s.faint:
-            return self._fitted(s, "noisy")
+        if fits and not s.faint and s.story[-1].why != "quiet":
+            return fitted(s, self._model, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
-            if fits and s.newton is None:
-                return self._switched(s, "quiet")
-            return self._fitted(s, "noisy") if fits else self._in_noise(s)
+            if (fits and s.newton is None) or s.quiet:
+                return (yield from self._below(s))
+            return fitted(s, self._model, "noisy") if fits else self._in_noise(s)
         done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
         low = s.engine == "newton" and s.noise == 0 and (done or (inner.fails == 0 and inner.decrease < least))
         if low and isinstance(s.last, QuadraticModelState):
@@ -189,15 +191,6 @@ class Auto:
             new = evolve(new, **{new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=folded.f_x)})
         return evolve(new, k=s.k, nfev=s.nfev, first=s.first, story=story)
 
-    def _fitted(self, s: AutoState, why: str) -> AutoState:
-        """The model in charge, with the points that it had, from where the run has come to."""
-        if isinstance(s.last, QuadraticModelState):
-            model = s.last.joined([s.x], [s.inner.f_x])
-        else:
-            model = evolve(self._model.start(s.x, (*s.key, 5)), f_x=s.inner.f_x)
-        model = evolve(model, scales=s.inner.scales)
-        return taken_over(evolve(s, last=model, noise=model.noise), "model", why)
-
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, noisy gradient in their noise."""
         s = evolve(s, first=model.f_x if math.isnan(s.first) else s.first)
@@ -209,8 +202,8 @@ class Auto:
         if exact and not (enough or self._model.done(model)):
             return s
         if exact:
-            cheap, sure = s.cheap or s.x.size >= CHEAP, self.noise != "auto" or s.noise > 0 or s.sketch is not None
-            at, more = ((s.x, model.f_x), 0) if bent else (yield from counted(turned_back(model, cheap)))
+            sure = self.noise != "auto" or s.noise > 0 or s.sketch is not None
+            at, more = ((s.x, model.f_x), 0) if bent else (yield from counted(gone_back(model, s.cheap)))
             s = evolve(s, nfev=s.nfev + more)
             why = "followed" if bent else "exact" if s.noise == 0 else "faint"
             return handed_over(s, model, self._newton, at, why, sure)
@@ -232,7 +225,7 @@ class Auto:
         even = outlook == "even"
         if once and outlook and d <= MODEL and not self.box:
             s = s if outlook == "bent" else (yield from passed_over(s, sketch, self._newton))
-            return s if s.engine == "newton" else self._fitted(s, outlook)
+            return s if s.engine == "newton" else fitted(s, self._model, outlook)
         if even and (once or late or (soon and sketch.breadth >= BROAD)):
             return self._switched(s, "even")
         if (once or soon or late) and self.box and "bounds" not in (c.why for c in s.story) and self.box.touched(s.x):
@@ -244,7 +237,7 @@ class Auto:
     def _switched(self, s: AutoState, why: str) -> AutoState:
         """The other of the two engines in charge, with what is known of x and of the scales of f."""
         known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
-        if s.engine == "sketch":
+        if s.engine != "newton":
             newton = s.newton or self._newton.start(s.x, (*s.key, 3))
             newton = evolve(newton, **known, gradient=None, moved=None, fails=0, steps=(), changes=(), central=True)
             return taken_over(evolve(s, newton=newton), "newton", why)
@@ -254,8 +247,15 @@ class Auto:
         fresh = {"fails": 0, "sketch": None, "memory": (), "sizes": (), "t": math.nan, "agreed": False}
         return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
 
+    def _below(self, s: AutoState) -> Steps[AutoState]:
+        """Quasi-Newton in charge, with a new value at x: that of the engine before it may be old, or luck."""
+        f_x = yield from value(s.x)
+        s = evolve(s, nfev=s.nfev + 1)
+        engine = "sketch" if s.engine == "sketch" else "last"
+        return s if math.isnan(f_x) else self._switched(evolve(s, **{engine: evolve(s.inner, f_x=f_x)}), "quiet")
+
     def _in_noise(self, s: AutoState) -> AutoState:
-        """Noisy gradient in charge, for good."""
+        """Noisy gradient in charge, for good unless full gradients are still to come."""
         return taken_over(evolve(s, last=self._gradient(s).start(s.x, (*s.key, 1))), "gradient", "noise")
 
     def _stuck(self, s: AutoState) -> Steps[AutoState]:

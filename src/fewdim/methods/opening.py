@@ -12,7 +12,7 @@ from fewdim.gradients import Floats, alike, fit_to_divide_by
 from fewdim.lines import scale_of
 from fewdim.methods.conjugate_steps import ConjugateSketchState
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import QuadraticModelState
+from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.story import AutoState, taken_over
 from fewdim.noise import noise_level
@@ -60,6 +60,16 @@ def handed_over(
     return taken_over(evolve(s, newton=newton), "newton", why)
 
 
+def fitted(s: AutoState, method: QuadraticModel, why: str) -> AutoState:
+    """The model in charge, with the points that it had, from where the run has come to."""
+    if isinstance(s.last, QuadraticModelState):
+        model = s.last.joined([s.x], [s.inner.f_x])
+    else:
+        model = evolve(method.start(s.x, (*s.key, 5)), f_x=s.inner.f_x)
+    model = evolve(model, scales=s.inner.scales)
+    return taken_over(evolve(s, last=model, noise=model.noise), "model", why)
+
+
 def passed_over(s: AutoState, sketch: ConjugateSketchState, method: QuasiNewton) -> Steps[AutoState]:
     """Quasi-Newton in charge, if curvature is the same along all axes, so that looks along them are no better."""
     assert sketch.scales is not None
@@ -86,13 +96,13 @@ def stays(opening: QuadraticModelState, asked: int) -> bool:
     return not near and opening.missing == 0 and asked < LONG * opening.x.size
 
 
-def turned_back(opening: QuadraticModelState, cheap: bool) -> Steps[tuple[Vector, float]]:
+def gone_back(opening: QuadraticModelState, cheap: bool) -> Steps[tuple[Vector, float]]:
     """Where to go on from, and f there: x, or a lower point on the way to it, if two values more are cheap.
 
     Where there is one the looks have gone too far, maybe into the valley of a minimum that is not the nearest.
     """
     x, f_x = opening.x, opening.f_x
-    if opening.first is None or not cheap or np.array_equal(x, opening.first[0]):
+    if opening.first is None or not (cheap or x.size >= CHEAP) or np.array_equal(x, opening.first[0]):
         return x, f_x
     query = _on_the_way(opening.first[0], x, THIRDS)
     values = yield query

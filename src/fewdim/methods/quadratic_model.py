@@ -138,9 +138,7 @@ class QuadraticModel:
             s = yield from self._opened(s)
         if len(s.bends) < s.x.size:
             return (yield from (self._axes(s) if self.width > 1 else _axis(s)))
-        if s.scales is None:
-            s = yield from self._listened(s)
-        return (yield from self._modelled(s))
+        return (yield from (self._listened(s) if s.scales is None else self._modelled(s)))
 
     def _opened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """The value at x, if it is not known, and how far to look."""
@@ -149,14 +147,16 @@ class QuadraticModel:
         return evolve(s, f_x=f_x, points=(s.x,), values=(f_x,), first=(s.x, f_x), radius=radius, least=radius)
 
     def _listened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
-        """The noise of values: 2 values tell whether there is any."""
+        """A first step, as if values were exact, and then the noise where it began: 2 values tell if there is any."""
         resolution = Resolution() if self.noise == "auto" else Resolution(float(self.noise))
+        scales = Scales(s.f_x, resolution, math.nan, math.nan, Reach.of(s.x))
+        after = yield from self._modelled(evolve(s, scales=scales))
         if self.noise == "auto":
             i = int(np.argmax(s.bends))
             smooth = yield from smooth_along(s.x, s.f_x, 1e-9 * float(np.ptp(s.values)), axis(i), s.bends[i])
             if not smooth:
                 resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 0))
-        return evolve(s, scales=Scales(s.f_x, resolution, math.nan, math.nan, Reach.of(s.x)))
+        return evolve(after, scales=scales._replace(resolution=resolution))
 
     def _axes(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """Both sides of x along every axis, at once."""

@@ -26,6 +26,10 @@ MANY = 0.05  # of d: with an effective rank below, a sketch is not given up for 
 STEPS = 3  # remembered: so many before a sketch is called slow
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
 SHRINKING = 0.45  # of the decrease before, with as many values: less is on the way to a minimum, and no slow descent
+TOLD = 6  # changes
+LATE = 2.0  # values for each coordinate before a full gradient, where few directions may matter
+QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find
+FALLEN = 0.1  # of the noise in which quasi-Newton was left: with less it sees further
 FAINT = 3e-6  # of the decrease so far: in noise below, engines for exact values go further than a model
 
 
@@ -141,6 +145,12 @@ class AutoState:
         return self.noise == 0 or self.noise <= FAINT * (self.first - self.inner.f_x)
 
     @property
+    def quiet(self) -> bool:
+        """Whether full gradients over long distances are worth their values and see below the noise, or do so again."""
+        new = self.newton is None or self.noise < FALLEN * self.newton.noise
+        return new and self.nfev >= LATE * self.x.size and self.noise < QUIET * (self.first - self.inner.f_x)
+
+    @property
     def fast(self) -> bool:
         """Whether decreases shrink as they do close to a minimum: the last quarter of the values against the third."""
         (now, f_x), half = self.course[-1], self.course[0][1]
@@ -173,5 +183,8 @@ def above_grain(s: AutoState, noise: float, f_x: float) -> float:
 
 
 def told(story: tuple[Change, ...]) -> str:
-    """Which engines ran, from which value on, and why."""
-    return "; ".join(f"{NAMES[c.engine]} from evaluation {c.nfev + 1} ({WHY[c.why]})" for c in story)
+    """Which engines ran, from which value on, and why; the first and the last of many."""
+    parts = [f"{NAMES[c.engine]} from evaluation {c.nfev + 1} ({WHY[c.why]})" for c in story]
+    if len(parts) > TOLD:
+        parts = [*parts[: TOLD - 2], f"{len(parts) - TOLD + 1} more changes", parts[-1]]
+    return "; ".join(parts)
