@@ -1,4 +1,4 @@
-"""What each part of the default is worth: the default with one thing changed, on sixteen problems.
+"""What each part of the default is worth: the default with one thing changed, on sixteen problems, or nine noisy ones.
 
 Prints, for every variant, the geometric mean over problems and seeds of its evaluations by those of the default, at
 each target (a miss is 2 x budget; where both miss, nothing), and the worst problem; writes the table to ablations.md.
@@ -28,6 +28,7 @@ import numpy as np
 import fewdim
 from benchmarks.harness import TARGETS, run
 from benchmarks.problems import problem
+from fewdim.methods import quasi_newton
 from fewdim.methods.newton_steps import explaining
 
 PROBLEMS = (
@@ -48,6 +49,17 @@ PROBLEMS = (
     "broyden-banded-120",
     "broyden-tridiagonal-150",
 )
+IN_NOISE = (  # for the part "noise"
+    "power-1-100-rotated/gaussian-1e-06",
+    "power-2-1000-rotated/uniform-1e-04",
+    "chained-rosenbrock-10/gaussian-1e-04",
+    "logistic-100/gaussian-1e-04",
+    "power-2-1000-rotated/rounded",
+    "cancer-logistic-31/single",
+    "log-sum-exp-500/single",
+    "quartic-200/rounded",
+    "factorisation-100/single",
+)
 STEPS = "fewdim.methods.conjugate_steps"
 SKETCH = "fewdim.methods.conjugate_sketch"
 NEWTON = "fewdim.methods.quasi_newton"
@@ -65,6 +77,11 @@ class Variant:
     part: str
     method: Any = "auto"
     names: dict[str, Any] = field(default_factory=dict)  # "module:name" -> value
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems on which it is compared with the default."""
+        return {"noise": IN_NOISE, "-": PROBLEMS + IN_NOISE}.get(self.part, PROBLEMS)
 
 
 class Early(fewdim.Auto):
@@ -92,6 +109,17 @@ def _diagonal(s: Any, diagonal: Any, g: Any) -> Any:
     return (diagonal,)
 
 
+def _one_length(s: Any) -> float:
+    """Of forward differences, whatever is known about how fast the diagonal changes."""
+    return quasi_newton.FORWARD
+
+
+def _deaf(model: Any, key: Any) -> Any:
+    """The model in the noise that it heard first."""
+    yield from ()
+    return model
+
+
 def _no_plane(s: Any, diagonal: Any, g: Any) -> Any:
     """The one of both that explains the latest changes better, in many dimensions as in few."""
     return (explaining(s.steps, s.changes, diagonal),)
@@ -116,6 +144,7 @@ VARIANTS: dict[str, Variant] = {
     "a second pass each step": Variant("second pass", names={f"{SKETCH}:LARGE_ERROR": 0.0}),
     "a wrong memory is kept": Variant("second pass", names={f"{STEPS}:WRONG": math.inf}),
     "quasi-Newton after 4d values": Variant("trial", Early()),
+    "never seen to be near a minimum": Variant("trial", names={f"{STORY}:SHRINKING": 0.0}),
     "no look at the rank": Variant("trial", names={f"{STORY}:SURE": math.inf, f"{STORY}:EVEN": math.inf}),
     "no regard to how slow a sketch is": Variant("trial", names={f"{STORY}:PART": math.inf, f"{STORY}:SHRINKING": 0.0}),
     "gradients after 2d values": Variant("trial", names={f"{AUTO}:SOME": 0}),
@@ -127,6 +156,7 @@ VARIANTS: dict[str, Variant] = {
     "opening up to d = 100": Variant("opening", names={f"{AUTO}:SMALL": 100}),
     "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
     "no longer where curvature is negative": Variant("opening", names={f"{OPENING}:NEAR": math.inf}),
+    "half as long there": Variant("opening", names={f"{OPENING}:LONG": 6}),
     "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
     "no folding": Variant("folding", names={f"{FOLDED}:LEAST": math.inf}),
     "folding from d = 9": Variant("folding", names={f"{FOLDED}:LEAST": 9}),
@@ -138,6 +168,15 @@ VARIANTS: dict[str, Variant] = {
     "no plane, short line searches": Variant("plane", names={f"{NEWTON}:CHEAP": math.inf}),
     "quasi-Newton only": Variant("engine", fewdim.QuasiNewton()),
     "sketch only": Variant("engine", fewdim.ConjugateSketch()),
+    "no full gradients below the noise": Variant("noise", names={f"{STORY}:QUIET": 0.0}),
+    "no wait for them": Variant("noise", names={f"{STORY}:LATE": 0.0}),
+    "one turn of them": Variant("noise", names={f"{STORY}:FALLEN": 0.0}),
+    "never as if values were exact": Variant("noise", names={f"{STORY}:FAINT": 0.0}),
+    "model whatever the rank": Variant("noise", names={f"{AUTO}:LOW": 0.0}),
+    "no model": Variant("noise", names={f"{AUTO}:SMALL": 0, f"{AUTO}:MODEL": 0}),
+    "noise heard once under the model": Variant("noise", names={f"{AUTO}:heard_again": _deaf}),
+    "negative curvature of any size": Variant("noise", names={f"{OPENING}:DOWN": 0.0}),
+    "forward differences of one length": Variant("noise", names={f"{NEWTON}:_spread": _one_length}),
     "sketch only, signs": Variant("direction law", fewdim.ConjugateSketch(directions="signs")),
     "sketch only, gaussian": Variant("direction law", fewdim.ConjugateSketch(directions="gaussian")),
     "sketch only, sphere": Variant("direction law", fewdim.ConjugateSketch(directions="sphere")),
@@ -206,7 +245,9 @@ def main() -> None:
     if unknown:
         parser.error(f"variants must be some of {', '.join(VARIANTS)}; got {', '.join(unknown)}.")
     labels = list(dict.fromkeys(["default", *given.variants]))
-    tasks = [(label, name, seed) for name in PROBLEMS for label in labels for seed in range(given.seeds)]
+    tasks = [
+        (label, name, seed) for label in labels for name in VARIANTS[label].problems for seed in range(given.seeds)
+    ]
     os.environ["OMP_NUM_THREADS"] = "1"  # before the workers load numpy
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         found = {(label, name, seed): values for label, name, seed, values in pool.map(measure, tasks)}
@@ -214,7 +255,8 @@ def main() -> None:
     body = [header, ["---"] * len(header), *(line(label, found) for label in labels)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in body)
     text = (__doc__ or "").split("\n\n")[0]
-    note = f"{len(PROBLEMS)} problems, {given.seeds} seed(s); evaluations by the default's, geometric means."
+    numbers = f"{len(PROBLEMS)} problems, {len(IN_NOISE)} for the part noise, {given.seeds} seed(s)"
+    note = f"{numbers}; evaluations by the default's, geometric means."
     given.page.write_text(f"# Ablations\n\n{text}\n{note}\nWritten by `benchmarks/ablations.py`.\n\n{table}\n")
     print(table)
 
