@@ -8,8 +8,8 @@ step.  Nobody who has values only can have any of these, and nobody can know whi
 that take gradients or sketches by differences, not a bound for all methods.
 
 Prints, by family, the geometric mean ratio to the best peer per cell, one seed, over the problems of up to 10,000
-dimensions whose gradient is known; and of the cells that no peer reaches, how many are reached.  In float32 the ideal
-methods see exact values and gradients, the peers and ours what everybody sees.  Writes limits.md.
+dimensions whose gradient is known, noisy ones left out; and of the cells that no peer reaches, how many are reached.
+In float32 the ideal methods see exact values and gradients, the peers and ours what everybody sees.  Writes limits.md.
 
     python -m benchmarks.limits
 """
@@ -40,7 +40,7 @@ CLOSE = 1e-8  # relative accuracy of a line search
 SKETCHES = ((1, 8, STEPS), (3, 8, STEPS), (0, 32, STEPS), (0, 128, STEPS), (0, 64, 16))
 # directions for each vector of the memory, fewest directions, most vectors
 LATEST = 4  # vectors that a full memory keeps whatever their curvature
-PATIENCE = 3  # steps in a row that lower nothing
+PATIENCE = 3  # steps in a row that lower nothing; one more is the end
 
 Reached = list[float]
 
@@ -53,6 +53,8 @@ class Record:
         self.reached: Reached = [math.inf] * len(TARGETS)
 
     def note(self, f: float) -> None:
+        if self.spent > self.p.budget:
+            return
         gap = (f - self.p.minimum) / self.drop
         self.reached = [
             min(n, self.spent) if gap <= target else n for n, target in zip(self.reached, TARGETS, strict=True)

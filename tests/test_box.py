@@ -438,3 +438,26 @@ def test_in_little_noise_the_width_of_the_bounds_does_not_matter() -> None:
         found = minimize(noisy, np.linspace(0.003, 0.006, 60), bounds=[(-30, 30)] * 60, maxfev=1500, rng=seed)
         left.append(true(found.x))
     assert np.median(left) < 3e-7  # half of what the model leaves
+
+
+@pytest.mark.parametrize(("first", "d", "low", "high"), [(-1, 40, -3, 3), (0, 240, 0, None), (-1, 21, None, 2)])
+def test_a_bounded_run_is_replayed_from_its_start(tmp_path: Path, first: int, d: int, low: Any, high: Any) -> None:
+    """On bounds, beside them and without: a start that has been moved off them stays where it is."""
+    x0, path = np.linspace(first, 2, d), tmp_path / "run.db"
+    minimize(lambda x: float(np.sum((x - 0.3) ** 2)), x0, bounds=[(low, high)] * d, maxfev=300, rng=0, journal=path)
+    assert [Journal(path).replay(n).nfev for n in (1, 50, 200)] == [1, 50, 200]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_a_corner_is_reached_after_one_gradient(offset: float) -> None:
+    """However far it takes to see curvature: a few axes tell, not all."""
+    d = 1000
+    c = np.random.default_rng(0).uniform(3, 23, d)
+    met: list[int] = []
+
+    def fun(x: Any) -> float:
+        met.append(int(not x.any()))
+        return float(offset + c @ x + 0.15 * (x @ x))
+
+    minimize(fun, np.full(d, 0.5), bounds=[(0, 1)] * d, maxfev=4 * d, rng=0)
+    assert met.index(1) < 2 * d + 100

@@ -155,6 +155,22 @@ def test_exact_functions_have_no_noise() -> None:
         assert count <= 24
 
 
+@pytest.mark.parametrize("level", [0.0, 1e-6])
+def test_units_worlds_apart_are_no_noise_and_hide_none(level: float) -> None:
+    """What is 1e-7 of the largest coordinate is many times the smallest one."""
+    rng = np.random.default_rng(1)
+    units = 10.0 ** np.linspace(-6, 6, 20)
+
+    def fun(x: Any) -> float:
+        z = x / units
+        return float(np.sin(z).sum() + z @ z + level * rng.standard_normal())
+
+    for k in range(10):
+        found, count = answer(noise_level(units.copy(), fun(units), (k,)), fun)
+        assert found.noise == 0 if level == 0 else 0.3 < found.noise / level < 3
+        assert count <= 32
+
+
 def test_single_precision_is_noise_of_its_size() -> None:
     def rounded(x: Any) -> float:
         return float(np.float32(bowl(x)))

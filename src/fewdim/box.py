@@ -120,6 +120,11 @@ class Box(NamedTuple):
             y[side] = np.sqrt(rise) * np.sqrt(rise + 2)
         return y.astype(kind)
 
+    def off(self, y: Array) -> Array:
+        """The point y itself, but for coordinates on a bound: those a little inside."""
+        moved = self.free(self.inside(y))
+        return np.where(np.abs(moved - y) > MARGIN * np.maximum(1, np.abs(y)), moved, y)  # not for rounding
+
     def touched(self, y: Array) -> bool:
         """Whether a coordinate has come close to a bound, or started there."""
         x = self.inside(y).astype(float)

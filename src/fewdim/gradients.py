@@ -58,10 +58,15 @@ def first_gradient(x: Vector, f_x: float, scales: Scales) -> Steps[Found]:
     return Found(g, fit_to_divide_by(c_s), odd)
 
 
+def sample(d: int) -> NDArray[np.intp]:
+    """A few of d axes that stand for all."""
+    return np.asarray((np.arange(1, SAMPLE + 1) * GOLDEN % 1 * d).astype(np.intp))
+
+
 def alike(x: Vector, f_x: float, scales: Scales) -> Steps[float]:
     """The curvature along the axes, if a few of them say that it is the same along all; else nan.  6 or 12 values."""
     radius, c = np.full(x.size, scales.reach.clip(_sight(x, f_x, scales))), np.empty(0)
-    for some in np.split((np.arange(1, SAMPLE + 1) * GOLDEN % 1 * x.size).astype(int), 2):
+    for some in np.split(sample(x.size), 2):
         h = representable(x, radius)[some]
         sides = tuple(Along(float(side * r), axis(int(i))) for side in (1, -1) for i, r in zip(some, h, strict=True))
         ahead, behind = np.split((yield from insisted(Query(x, sides))), 2)

@@ -267,7 +267,7 @@ class Run:
         x = x if self.inside is None else self.inside(x)
         explain = getattr(session.method, "explain", None)
         if explain is not None:
-            sentence += f" It was {explain(session.state)}."
+            sentence += f" It was {explain(session.state, session.nfev)}."
         if self.failure:
             sentence += f" {self.failures} of {self.nfev} evaluations gave no value; the last: {self.failure}."
         return Result(

@@ -10,9 +10,11 @@ import math
 import numpy as np
 
 from fewdim.core import Query, Steps, Values, value
-from fewdim.directions import Direction, Key, Vector, signs
+from fewdim.directions import Along, Direction, Key, Vector, signs
 from fewdim.lines import ROUND_OFF, Reach, Resolution, scale_of
 
+SPREAD = 100  # of the middling coordinate: where x is larger than that as a whole, units differ
+LARGEST = 10_000  # dimensions up to which that is looked at
 UNROUND = 1.3719  # steps that no decimal rounding of f can fall in step with
 GENUINE = 1e-12
 """Above this fraction of |f| a measured noise level is taken for noise, below for round-off that scales with |f|."""
@@ -53,13 +55,13 @@ def rounding(values: Values) -> float:
 
 def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     """Estimate how noisy values are around x: 8 values on a random line, 8 more each time the spacing was wrong."""
-    u = signs(key)
+    u = _line(x, key)
     spacing = UNROUND * max(1e-7, 1e3 * float(np.finfo(x.dtype).eps)) * scale_of(x)
     widest = Reach.of(x).high / 4
     flat = rough = 0.0
     level, reliable, size = 0.0, False, abs(f_x)
     for _ in range(6):
-        offsets = tuple(i * spacing * u for i in (-4, -3, -2, -1, 1, 2, 3, 4))
+        offsets = tuple(Along(i * spacing, u) for i in (-4, -3, -2, -1, 1, 2, 3, 4))
         told = yield Query(x, offsets)
         table = np.concatenate([told[:4], [f_x], told[4:]])
         lost = np.flatnonzero(np.isnan(told))
@@ -102,6 +104,17 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
     if level > GENUINE * size:
         return Resolution(level, ROUND_OFF)
     return Resolution(0.0, max(ROUND_OFF, level / size if size else 0.0))
+
+
+def _line(x: Vector, key: Key) -> Direction | Vector:
+    """Random signs; where sizes of coordinates are worlds apart, each in proportion to its own, if it is not 0.
+
+    What is little for the largest is much for the smallest, and f would jump along the line as if it were noisy.
+    """
+    u, sizes = signs(key), np.abs(x)
+    if x.size > LARGEST or not sizes.any() or scale_of(x) < SPREAD * float(np.median(sizes[sizes > 0])):
+        return u
+    return np.where(sizes > 0, sizes / scale_of(x), 1.0).astype(x.dtype) * u.array(x.size).astype(x.dtype)
 
 
 def noise_here(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:

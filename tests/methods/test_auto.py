@@ -1,6 +1,7 @@
 """The default: which engine is in charge, and that it was the right one."""
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +110,38 @@ def test_where_few_axes_matter_full_gradients_wait() -> None:
     assert session.state.sketch.breadth < BROAD
     assert session.lowest < 1e-2 * problem.fun(problem.x0)
     assert engines(problem.fun, problem.x0, 2 * 600 + 300)[0] == ["sketch", "newton"]
+
+
+@pytest.mark.parametrize("d", [250, 2000])
+def test_where_two_looks_find_curvature_even_full_gradients_begin_at_the_start(d: int) -> None:
+    """Not after steps along random directions, which leave x rough."""
+    rng = np.random.default_rng(0)
+    weights, x0 = rng.uniform(0.5, 2, d), rng.standard_normal(d)
+    asked, session = engines(lambda x: float(np.sum(weights * x * x) + np.sum(np.diff(x) ** 2)), x0, 100)
+    assert asked == ["sketch", "newton"]
+    assert session.state.story[-1].nfev < 60
+    assert np.array_equal(session.state.newton.x, x0)
+
+
+@pytest.mark.parametrize("d", [220, 1200])
+def test_random_steps_do_not_leave_x_rough_where_f_smooths(d: int) -> None:
+    """Denoising by total variation: what a sketch adds at random is slow to be smoothed away again."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(rng.standard_normal(d // 20), 20) + 0.3 * rng.standard_normal(d)
+
+    def fun(x: Any) -> float:
+        return float(0.5 * np.sum((x - y) ** 2) + 0.5 * np.sum(np.sqrt(np.diff(x) ** 2 + 1e-3)))
+
+    least = minimize(fun, np.zeros(d), method="quasi-newton", maxfev=60 * d, rng=0).fun
+    level = least + 1e-2 * (fun(np.zeros(d)) - least)
+    asked = []
+    for method in (Auto(), QuasiNewton()):
+        session: Session[Any] = Session(method, np.zeros(d), rng=0)
+        while not session.lowest <= level:
+            for point in session.ask():
+                session.tell(point.id, fun(point.x))
+        asked.append(session.nfev)
+    assert asked[0] < 1.15 * asked[1]
 
 
 def test_negative_curvature_gets_long_looks() -> None:
@@ -449,6 +482,14 @@ def test_a_kink_is_pursued_to_its_end_and_called_one() -> None:
     assert "stagnation" in Auto().explain(session.state)
 
 
+@pytest.mark.parametrize("d", [3, 8, 50, 200])
+def test_the_message_names_no_engine_that_never_ran(d: int) -> None:
+    a = np.random.default_rng(0).standard_normal(d)
+    for seed in range(4):
+        result = minimize(lambda x: float((np.cosh(x - a) / np.arange(1, d + 1)).sum()), np.zeros(d), rng=seed)
+        assert all(int(n) <= result.nfev for n in re.findall(r"evaluation (\d+)", result.message))
+
+
 def test_a_stationary_point_is_called_one() -> None:
     problem = quadratic(power_law(60, 1), rotate=3)
     result = minimize(lambda x: 1 + problem.fun(x), problem.x0, tol=0, maxfev=20_000, rng=0)
@@ -623,8 +664,11 @@ def test_tough_starts(name: str) -> None:
 @pytest.mark.parametrize(
     ("spectrum", "shape", "why"), [(np.ones(250), float, "even"), (power_law(151, 1.5), steeper, "as dear")]
 )
-def test_a_sketch_that_comes_back_looks_at_where_it_is(spectrum: Any, shape: Any, why: str) -> None:
+def test_a_sketch_that_comes_back_looks_at_where_it_is(
+    spectrum: Any, shape: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the first look saw at x0 is gone, and so is the memory, once quasi-Newton has come to its end."""
+    monkeypatch.setattr("fewdim.methods.auto.SOME", 0)  # as in very many dimensions: 2d values of the sketch first
     problem = quadratic(spectrum, rotate=3)
     session: Session[Any] = Session(Auto(), problem.x0, rng=0)
     remembered = 0

@@ -27,8 +27,7 @@ PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
-FEW, SOME = 200, 1000  # dimensions, for each worker, in which a full gradient may come at once, and soon
-SOON = 0.25  # values for each coordinate before it; `LATE` in more dimensions
+FEW, SOME = 200, 2000  # dimensions, for each worker: a full gradient may come at once, or after two looks at the rank
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
 GRAIN = 1e-8  # of the decrease so far: noise below is the round-off of a function at its minimum
 SETTLED = 1e-8  # of f and of the decrease so far: a step of quasi-Newton that gains less is at a minimum
@@ -53,22 +52,23 @@ class Auto:
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above 0.7 d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once
     the sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
-    worker; after d/4 values up to d = 1000, if the rank with the diagonal, by a second look, is 16 or more: then it is
-    not a few axes that matter; after 2d values otherwise.  Up to d = 150 it also does so once the sketch is slow and a
+    worker, and up to d = 2000 if the rank with the diagonal, by a second look, is 16 or more: then it is not a few axes
+    that matter; after 2d values otherwise.  Up to d = 150 it also does so once the sketch is slow and a
     step not as long as foreseen, since f is no quadratic; and there, unless a sample of the axes finds the same
     curvature along all, through the same opening, as where the first look finds negative curvature.  Slow is a sketch
     that remembers three vectors and whose last step brought less than a tenth of the whole decrease.  Elsewhere
     quasi-Newton has to wait until a sketch takes as many values as a gradient.
 
-    With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once, after d/4 or
-    after 2d values, as above), up to d = 20 from the start; the other engines work on variables without bounds.
+    With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once up to d =
+    2000, after 2d values otherwise), up to d = 20 from the start; the other engines work on variables without bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  Quasi-Newton follows as
     if values were exact where the noise is below 3e-6 of the decrease, as in float32, and no axis bends downwards.
     Once two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of the decrease) and the
     model has had its turn, `NoisyGradient` takes over: its steps average.  But full gradients over long distances see
     below noise of less than 3e-4 of the decrease: there quasi-Newton comes first, after a model at once, after a sketch
-    once 2d values are spent, and again each time the noise has fallen to a tenth, as where it is in proportion to f.
+    once 2d values are spent, until a decrease is below 3 noise levels, and again each time the noise has fallen to a
+    tenth, as where it is in proportion to f; not where it ran before on values that seemed exact.
     The noise is measured again when an engine gives up and, under the model, each time the values have doubled.  Where
     values are exact and both engines give up, `RandomPursuit` looks for a direction that goes down; the run ends if
     none of 100 does.
@@ -134,15 +134,15 @@ class Auto:
         if x.size <= SMALL and not self.box:
             model, story = self._model.start(x, (*key, 5)), (Change(0, "model", "small", math.inf),)
             return AutoState("model", key, last=model, story=story)
-        sketch = self._sketch.start(self.box.free(self.box.inside(x)) if self.box else x, (*key, 0))  # off the bounds
+        sketch = self._sketch.start(self.box.off(x) if self.box else x, (*key, 0))
         return AutoState("sketch", key, sketch=sketch, story=(Change(0, "sketch", "start", math.inf),))
 
     def done(self, state: AutoState) -> bool:
         return isinstance(state.last, RandomPursuitState) and RandomPursuit().done(state.last)
 
-    def explain(self, state: AutoState) -> str:
-        """Which engines ran, from which value on, and why."""
-        return told(state.story)
+    def explain(self, state: AutoState, nfev: int | float = math.inf) -> str:
+        """Which engines ran within so many values, from which on, and why."""
+        return told(tuple(change for change in state.story if change.nfev < max(nfev, 1)))
 
     def step(self, state: AutoState) -> Steps[AutoState]:
         inner, asked = yield from counted(self._engine(state).step(state.inner))
@@ -158,7 +158,7 @@ class Auto:
         s = evolve(s, noise=above_grain(s, inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
             inner, s = s.found, evolve(s, newton=s.found)
-        rank = inner.rank if s.engine == "sketch" else s.x.size
+        rank = s.sketch.rank if s.sketch is not None else s.x.size
         fits = s.x.size <= MODEL and LOW * s.x.size <= rank and not inner.scales.resolution.shared
         fits = fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last))
         if fits and not s.faint and s.story[-1].why != "quiet":
@@ -219,7 +219,7 @@ class Auto:
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
         """Stay with the sketch, or hand over to quasi-Newton."""
         d, once, late = s.x.size, s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
-        soon = d <= SOME * self.width and s.nfev >= SOON * d
+        soon = d <= SOME * self.width
         s = s.went(sketch)
         outlook = s.outlook(sketch, self.memory)
         even = outlook == "even"
@@ -248,9 +248,12 @@ class Auto:
         return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
 
     def _below(self, s: AutoState) -> Steps[AutoState]:
-        """Quasi-Newton in charge, with a new value at x: that of the engine before it may be old, or luck."""
+        """Quasi-Newton in charge, with a new value at x: that of the engine before it may be old, or luck.
+
+        A single decrease that the noise hides ends its turn.
+        """
         f_x = yield from value(s.x)
-        s = evolve(s, nfev=s.nfev + 1)
+        s = evolve(s, nfev=s.nfev + 1, sunk=PATIENCE - 1)
         engine = "sketch" if s.engine == "sketch" else "last"
         return s if math.isnan(f_x) else self._switched(evolve(s, **{engine: evolve(s.inner, f_x=f_x)}), "quiet")
 

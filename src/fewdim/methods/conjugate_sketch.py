@@ -34,7 +34,7 @@ GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 LARGE_ERROR = 0.05  # in the step after next, as it grows: above, a second pass makes a step conjugate again
 KNOWN_ERROR = 2e-3  # the most that a second pass finds wrong with the memory: beyond, f is no quadratic
 LEAST = 0.3  # of the last length along the sketch: a shorter step blames the memory, not the length
-SETTLED = 4  # members of the memory: steps before a second look at the rank, since the first ones are cheap
+SETTLED = 4  # members of the memory: steps before a second look at a low rank, since the first ones are cheap
 ORTHOGONAL = 1024  # most coordinates of directions that are made orthogonal
 FAN = 32  # lengths that a line search looks at in one query, where as many workers wait
 KEPT = 4  # latest members of a full memory that are never dropped
@@ -67,8 +67,9 @@ class ConjugateSketch:
     ============  ======  ==============  ================================================================
 
     A step lowers f in proportion to 1 / (L + tr/m) of the Hessian that the memory leaves and costs m + |S| + 2 values:
-    wide sketches pay where curvature is even.  R is the effective rank of A, from the fifth sketch, along Gaussian
-    directions and central; the first, along signs, tells the rank off the diagonal.  Where that is low, so is R.
+    wide sketches pay where curvature is even.  The first sketch, along signs and central, tells the effective rank of A
+    off the diagonal; R is that of A, from the fifth sketch along Gaussian directions, or the second where the first
+    rank is 0.7 d or more: two looks at x0 before any step.  Where the first is low, so is R.
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
     in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1, while differences are
@@ -139,10 +140,10 @@ class ConjugateSketch:
             s = evolve(s, scales=found, f_x=found.f_x)
         scales, sketch = s.scales, s.sketch
         assert scales is not None
-        if sketch is None:
+        if sketch is None or s.looks_again:
             _, sketch = yield from self._sketch(s, s.x, s.f_x)
-            if sketch is not None and math.isnan(s.rank) and sketch.rank >= 0:
-                return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank)  # a look at f, and no step yet
+            if sketch is not None and (s.looks_again or (math.isnan(s.rank) and sketch.rank >= 0)):  # and no step yet
+                return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank, breadth=sketch.breadth)
         if sketch is None:
             return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
         rms = math.sqrt(-sketch.slope)
@@ -211,7 +212,8 @@ class ConjugateSketch:
         radius = forward_radius(delta, trace)
         looks = fitting and m < d and known
         first = looks and math.isnan(s.rank)
-        second = looks and s.rank >= BROAD and math.isnan(s.breadth) and len(s.memory) >= min(SETTLED, self.memory)
+        due = s.looks_again or len(s.memory) >= min(SETTLED, self.memory)
+        second = looks and due and s.rank >= BROAD and math.isnan(s.breadth)
         central = first or second or (known and not s.clear)
         if first or second:  # as far as it takes to see curvature; along signs u'Au varies off the diagonal only
             radius, law = math.sqrt(visible(scales.resolution, s.f_x) / trace), "signs" if first else "gaussian"

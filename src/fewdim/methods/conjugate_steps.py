@@ -17,6 +17,7 @@ FRESH_ERROR = 1e-7  # conjugacy error of an empty memory
 EACH = 3  # directions of a sketch for each member of the memory
 BALANCE = 2.0  # times what directions are best by the rank of f: the memory makes a step better than that foresees
 BROAD = 16  # directions that matter, the axes included: with fewer it may be a few axes, and wide sketches do not pay
+SURE = 0.7  # of d: an effective rank off the diagonal that leaves no few directions to find, but maybe a few axes
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
 WRONG = 0.3  # of the decrease of a step: a second pass that promised more and brings nothing shows a wrong memory
@@ -49,10 +50,15 @@ class ConjugateSketchState(Measured):
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
     rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
-    breadth: float = math.nan  # with the diagonal, from the fifth sketch; not asked for where the rank is low
+    breadth: float = math.nan  # with the diagonal, from a later sketch; not asked for where the rank is low
     fails: int = 0
     sketch: Sketch | None = None  # at x, where it has been made already
     agreed: bool = False  # whether the last step was as long as foreseen
+
+    @property
+    def looks_again(self) -> bool:
+        """Whether the first look at the rank asks for the second one at once, since no few directions matter."""
+        return self.k == 1 and self.rank >= max(BROAD, SURE * self.x.size) and math.isnan(self.breadth)
 
     @property
     def clear(self) -> bool:

@@ -18,7 +18,7 @@ from scipy.optimize import Bounds, minimize
 from fewdim.box import ON, Box
 from fewdim.core import Cost, Query, Steps, evolve
 from fewdim.directions import Along, Key, Vector, axis
-from fewdim.gradients import CLEAR, Floats, fit_to_divide_by, representable
+from fewdim.gradients import CLEAR, SAMPLE, Floats, fit_to_divide_by, representable, sample
 from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of, visible
 from fewdim.methods.newton_steps import explaining, product_by, search
 from fewdim.methods.quasi_newton import (
@@ -34,6 +34,7 @@ from fewdim.noise import noise_level
 from fewdim.scales import Scales, start_value
 
 Mask = NDArray[np.bool_]
+FEW = 8  # times the sample of axes: dimensions up to which all are looked at instead
 RARELY = 16  # steps: the longest that slopes of fixed coordinates are not looked at
 
 
@@ -101,16 +102,26 @@ def slopes(box: Box, at: Place, f_x: float, h: Floats, which: Mask, bends: Float
 
 
 def first_slopes(box: Box, at: Place, f_x: float, resolution: Resolution) -> Steps[Slopes]:
-    """Slopes and curvatures along every axis, as wide as it takes to see curvature, in noise along most axes."""
-    size, share = scales_of(box, at.x), 0.1 if resolution.noise > 0 else 1e-4
+    """Slopes and curvatures along every axis, as wide as it takes to see curvature, in noise along most axes.
+
+    A few axes tell how wide that is; only if they do not, all.
+    """
+    size, least = scales_of(box, at.x), 0.1 if resolution.noise > 0 else 1e-4
+    which, share = np.ones(at.x.size, bool), least
+    if at.x.size > FEW * SAMPLE:
+        which = np.isin(np.arange(at.x.size), sample(at.x.size))
     while True:
         h = np.minimum(share * size, box.width / 4)
-        found = yield from slopes(box, at, f_x, h, np.ones(at.x.size, bool), None)
+        found = yield from slopes(box, at, f_x, h, which, None)
         with np.errstate(all="ignore"):
-            bends = np.nan_to_num(np.abs(found.c) * h**2) / visible(resolution, f_x)
-        if share >= 1 or (float(np.median(bends)) >= 1 if resolution.noise > 0 else bool((bends >= 0.1).any())):
+            bends = np.nan_to_num(np.abs(found.c) * h**2)[which] / visible(resolution, f_x)
+        seen = float(np.median(bends)) >= 1 if resolution.noise > 0 else bool((bends >= 0.1).any())
+        if which.all() and (seen or share >= 1):
             return found
-        share *= 30
+        if seen or share >= 1:
+            which, share = np.ones(at.x.size, bool), share if seen else least
+        else:
+            share *= 30
 
 
 def on_bounds(box: Box, at: Place, g: Floats) -> Mask:
@@ -130,9 +141,10 @@ class ProjectedNewton(QuasiNewton):
     bound whose slope points outwards.  The model costs no values of f; scipy's L-BFGS-B minimises it.  A Newton step
     that is clipped instead leaves the valleys that run across several coordinates, and must be made short.
 
-    **Cost.** A look at the noise, 2d values for a first gradient, then a value for each free coordinate a step, for
-    every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line search.  While the model is minimised 7n + 60
-    vectors are held: the n pairs, twice more as matrices, and what scipy needs.
+    **Cost.** A look at the noise, 2d values for a first gradient, 12 or more before it for how wide it is to be, then a
+    value for each free coordinate a step, for every coordinate after 1, 2, 4, ... 16 steps, and 1 to 14 for the line
+    search.  While the model is minimised 7n + 60 vectors are held: the n pairs, twice more as matrices, and what scipy
+    needs.
 
     References
     ----------

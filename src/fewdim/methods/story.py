@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fewdim.core import evolve
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF
-from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.conjugate_steps import SURE, ConjugateSketchState
 from fewdim.methods.noisy_slopes import NoisyGradientState
 from fewdim.methods.projected import ProjectedNewtonState
 from fewdim.methods.quadratic_model import QuadraticModelState
@@ -21,7 +21,7 @@ from fewdim.methods.random_pursuit import RandomPursuitState
 
 Classes: TypeAlias = NDArray[np.int8]
 
-SURE, EVEN = 0.7, 0.5  # of d: effective ranks that leave no few directions to find, and if a sketch is slow
+EVEN = 0.5  # of d: an effective rank that leaves no few directions to find if a sketch is slow
 MANY = 0.05  # of d: with an effective rank below, a sketch is not given up for a step that is not as foreseen
 STEPS = 3  # remembered: so many before a sketch is called slow
 PART = 0.1  # of the decrease so far: steps that bring as much are worth going on with
@@ -29,7 +29,7 @@ SHRINKING = 0.45  # of the decrease before, with as many values: less is on the 
 TOLD = 6  # changes
 LATE = 2.0  # values for each coordinate before a full gradient, where few directions may matter
 QUIET = 3e-4  # of the decrease so far: noise below leaves full gradients something to find
-FALLEN = 0.1  # of the noise in which quasi-Newton was left: with less it sees further
+FALLEN = 0.1  # of the noise in which quasi-Newton took over: with less it sees further
 FAINT = 3e-6  # of the decrease so far: in noise below, engines for exact values go further than a model
 
 
