@@ -157,6 +157,11 @@ def noisy(name: str) -> bool:
     return problem(name).law in ("gaussian", "uniform")
 
 
+def means(cells: list[Cell], columns: dict[str, Callable[[Cell], float]]) -> list[str]:
+    """Of the ratios to the best peer, or to twice the budget where none arrives."""
+    return [number(math.exp(np.mean([math.log(of(c) / c.peer) for c in cells]))) for of in columns.values()]
+
+
 def main() -> None:
     kept = [n for n in PROBLEMS if not noisy(n) and problem(n).d <= LARGEST and problem(n).gradient is not None]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -172,16 +177,19 @@ def main() -> None:
         "ideal sketch": lambda c: ideal(c, 1),
         "the best of the three": lambda c: min(c.ours, ideal(c, 0), ideal(c, 1)),
     }
-    body = []
+    body, own = [], []
     for family, group in families(cells).items():
         theirs, beyond = [c for c in group if c.best], [c for c in group if not c.best]
         if theirs:
-            ratios = (math.exp(np.mean([math.log(of(c) / c.peer) for c in theirs])) for of in columns.values())
             shares = (
                 f"{sum(of(c) <= c.budget for c in beyond)}" for of in (columns["fewdim"], [*columns.values()][-1])
             )
-            body.append((family, f"{len(theirs)}", *map(number, ratios), f"{len(beyond)}", *shares))
+            body.append((family, f"{len(theirs)}", *means(theirs, columns), f"{len(beyond)}", *shares))
+            both = [*theirs, *(c for c in beyond if c.ours <= c.budget)]
+            own.append((family, f"{len(both)}", *means(both, columns)))
     table = rows(("family", "cells", *columns, "no peer", "of these fewdim", "of these any"), body)
+    table += "\nWith the cells that only fewdim reaches, the peers at twice the budget:\n\n"
+    table += rows(("family", "cells", *columns), own)
     text = (__doc__ or "").split("\n\n    python")[0]
     PAGE.write_text(f"# What is left to gain\n\n{text}\n\nWritten by `benchmarks/limits.py`.\n\n{table}")
     print(table)
