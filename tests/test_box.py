@@ -448,6 +448,14 @@ def test_a_bounded_run_is_replayed_from_its_start(tmp_path: Path, first: int, d:
     assert [Journal(path).replay(n).nfev for n in (1, 50, 200)] == [1, 50, 200]
 
 
+def test_a_start_moved_off_its_bounds_stays_there_in_single_precision(tmp_path: Path) -> None:
+    low = np.random.default_rng(0).uniform(100, 10_000, 300).astype(np.float32).astype(float)
+    bounds, path = list(zip(low, low + 1.85, strict=True)), tmp_path / "run.db"
+    fun = lambda x: float(np.sum((x.astype(float) - low - 0.9) ** 2))  # noqa: E731
+    minimize(fun, low.astype(np.float32), bounds=bounds, maxfev=100, rng=0, journal=path)
+    assert Journal(path).replay(1).nfev == 1
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 def test_a_corner_is_reached_after_one_gradient(offset: float) -> None:
     """However far it takes to see curvature: a few axes tell, not all."""

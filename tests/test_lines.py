@@ -171,6 +171,24 @@ def test_units_worlds_apart_are_no_noise_and_hide_none(level: float) -> None:
         assert count <= 32
 
 
+SINES = np.sin(np.pi * np.arange(40))  # 0 to rounding; alone they may be numbers in a small unit
+
+
+@pytest.mark.parametrize(
+    ("x", "first"), [(0.0, 0.0), (0.0, 1.0), (1e-120, 0.0), (1e-120, 1.0), (5e-324, 0.0), (SINES, 1.0)]
+)
+def test_rounded_zeros_have_no_unit(x: Any, first: float) -> None:
+    """Next to a coordinate of size 1, or alone, they are looked at as zeros are."""
+
+    def fun(x: Any) -> float:
+        return round(float(np.sum((x - 0.3) ** 2)), 4)
+
+    start = np.array(x) * np.ones(40)
+    start[0] = first
+    found, _ = answer(noise_level(start, fun(start), (0,)), fun)
+    assert 1e-5 < found.noise < 1e-4
+
+
 def test_single_precision_is_noise_of_its_size() -> None:
     def rounded(x: Any) -> float:
         return float(np.float32(bowl(x)))

@@ -122,8 +122,11 @@ class Box(NamedTuple):
 
     def off(self, y: Array) -> Array:
         """The point y itself, but for coordinates on a bound: those a little inside."""
-        moved = self.free(self.inside(y))
-        return np.where(np.abs(moved - y) > MARGIN * np.maximum(1, np.abs(y)), moved, y)  # not for rounding
+        x, (both, below, above) = self.inside(y), self._kinds
+        rises, falls = x.astype(float) - self.low, self.high - x.astype(float)
+        on = both & (np.minimum(rises, falls) <= ON * self.width)
+        on |= (below & (rises <= ON * np.abs(self.low))) | (above & (falls <= ON * np.abs(self.high)))
+        return np.where(on, self.free(x), y)
 
     def touched(self, y: Array) -> bool:
         """Whether a coordinate has come close to a bound, or started there."""

@@ -193,6 +193,8 @@ def accumulate(
 
 def inner(a: Vector, b: Vector) -> float:
     """a'b, summed in double precision, and in the same order on every machine: `a @ b` depends on the library."""
+    if a.size != b.size:
+        raise ValueError(f"inner(a, b) must have vectors of one length; got {a.size} and {b.size}.")
     return float(inner_product(a, b))
 
 

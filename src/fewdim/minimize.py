@@ -63,7 +63,8 @@ def minimize(
     method : str or method
         A name from `fewdim.METHODS`, or an object such as `RandomGradient(step="paper")`.
     maxfev : int, optional
-        Most evaluations; default 100 (d + 100).
+        Most evaluations; default 100 (d + 100), d the coordinates that move.  The default method goes by it: with less
+        than some 2d left it begins nothing that costs as much.
     f_target : float, optional
         Stop as soon as a value is at most this (in noise, a lucky value may be).
     maxtime : float, optional
@@ -101,7 +102,8 @@ def minimize(
         Seconds after which an evaluation counts as failed; needs `workers`.
     journal : path or Journal, optional
         Record every value in this file; running the same line again goes on where the file ends, exactly.  `maxfev`,
-        `f_target`, `tol`, `maxtime` and `workers` may change, what is asked may not.
+        `f_target`, `tol`, `maxtime` and `workers` may change, what is asked may not: the default method goes on as the
+        first `maxfev` had it.
     certify : bool
         Add a `certificate` (see `fewdim.certify`) of the answer to the result: why the run may stop there.  Its
         evaluations come on top of `maxfev` and are counted in `nfev`.
@@ -149,7 +151,7 @@ def minimize(
         held = None if recording is None else recording.description
         width = pool.width if held is None else held["width"]
         key = held["key"][0] if held is not None and rng is None else rng
-        solver = fitted(_method(method, settings, noise), width)
+        solver = fitted(_method(method, settings, noise), width, _budget(maxfev, held))
         session = _session(solver, x0, box, key)
         if book is None or recording is None:
             run = _run(session, pool, limits)
@@ -162,6 +164,13 @@ def minimize(
                 run.recall(*recording.values(session.nfev), bookmark)
         result = run.result(run.drive())
         return attach(result, run.source, session.state.key, noise) if certify else result
+
+
+def _budget(maxfev: int | None, held: dict[str, Any] | None) -> int | None:
+    """What the method may count on: the evaluations of this run, or of its first part where a journal goes on."""
+    if held is not None:
+        return held["settings"].get("budget")  # type: ignore[no-any-return]
+    return None if maxfev is None else int(maxfev)
 
 
 def _session(solver: Any, x0: ArrayLike, box: Box | None, key: Any) -> Session[Any]:

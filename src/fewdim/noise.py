@@ -14,6 +14,7 @@ from fewdim.directions import Along, Direction, Key, Vector, signs
 from fewdim.lines import ROUND_OFF, Reach, Resolution, scale_of
 
 SPREAD = 100  # of the middling coordinate: where x is larger than that as a whole, units differ
+ZERO = 1e-12  # of the scale of x: a coordinate below is a rounded 0, and has no unit
 LARGEST = 10_000  # dimensions up to which that is looked at
 UNROUND = 1.3719  # steps that no decimal rounding of f can fall in step with
 GENUINE = 1e-12
@@ -112,9 +113,10 @@ def _line(x: Vector, key: Key) -> Direction | Vector:
     What is little for the largest is much for the smallest, and f would jump along the line as if it were noisy.
     """
     u, sizes = signs(key), np.abs(x)
-    if x.size > LARGEST or not sizes.any() or scale_of(x) < SPREAD * float(np.median(sizes[sizes > 0])):
+    told = sizes > ZERO * scale_of(x)
+    if x.size > LARGEST or not told.any() or scale_of(x) < SPREAD * float(np.median(sizes[told])):
         return u
-    return np.where(sizes > 0, sizes / scale_of(x), 1.0).astype(x.dtype) * u.array(x.size).astype(x.dtype)
+    return np.where(told, sizes / scale_of(x), 1.0).astype(x.dtype) * u.array(x.size).astype(x.dtype)
 
 
 def noise_here(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:

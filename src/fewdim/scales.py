@@ -130,11 +130,11 @@ class Measured:
         return math.nan if self.scales is None else self.scales.resolution.noise
 
 
-def start_value(x: Vector, tries: int = 2) -> Steps[float]:
-    """f(x) where a method starts: what fails at random deserves more tries, and without a value there is no start."""
-    f_x = yield from insisted_value(x, tries)
-    if math.isnan(f_x):
-        raise ValueError(f"f must have a value at the point where a method starts; it failed there {tries} times.")
+def start_value(x: Vector) -> Steps[float]:
+    """f(x) where a method starts, asked for until there is one: what drives a run ends one that only fails."""
+    f_x = math.nan
+    while math.isnan(f_x):
+        f_x = yield from insisted_value(x, tries=2)
     return f_x
 
 
@@ -159,7 +159,7 @@ def measure(
     """
     first = None
     if math.isnan(f_x):
-        f_x = yield from (start_value(x, tries=5) if known is None else insisted_value(x, tries=5))
+        f_x = yield from (start_value(x) if known is None else insisted_value(x, tries=5))
     if math.isnan(f_x) and known is not None:
         return known
     if known is not None:

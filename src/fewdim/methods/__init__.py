@@ -33,9 +33,10 @@ METHODS: dict[str, type[Any]] = {
 }
 
 
-def fitted(method: Any, width: int) -> Any:
-    """The method with whatever it leaves to the pool (its batch, its sketch) set for `width` evaluations at once."""
-    return method.fit(width) if hasattr(method, "fit") else method
+def fitted(method: Any, width: int, budget: int | None = None) -> Any:
+    """The method with what it leaves to the run: batch and sketch for `width` evaluations at once, and the budget."""
+    method = method.fit(width) if hasattr(method, "fit") else method
+    return changed(method, budget=budget) if isinstance(method, Auto) and method.budget is None else method
 
 
 def bounded(method: Any, box: Box | None) -> Any:

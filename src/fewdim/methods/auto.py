@@ -7,25 +7,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fewdim.box import Box
-from fewdim.core import Cost, Method, Steps, counted, evolve, value
+from fewdim.core import Cost, Method, Steps, counted, evolve
 from fewdim.directions import Key, Vector
 from fewdim.methods.conjugate_sketch import ConjugateSketch
 from fewdim.methods.conjugate_steps import BROAD, ConjugateSketchState, sketch_size
-from fewdim.methods.folded import Folded, parted
+from fewdim.methods.folded import Folded, apart
+from fewdim.methods.looks import QuadraticModelState
 from fewdim.methods.noisy_gradient import NoisyGradient
 from fewdim.methods.opening import bends_down, fitted, gone_back, handed_over, heard_again, passed_over, settled, stays
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import LARGEST, QuadraticModel, QuadraticModelState
+from fewdim.methods.quadratic_model import LARGEST, QuadraticModel
 from fewdim.methods.quasi_newton import FRUGAL, QuasiNewton
 from fewdim.methods.random_pursuit import RandomPursuit, RandomPursuitState
 from fewdim.methods.settings import check_count, check_noise
-from fewdim.methods.story import LATE, QUIET, AutoState, Change, FoldedState, above_grain, taken_over, told
+from fewdim.methods.story import LATE, AutoState, Change, FoldedState, switched, taken_over, told, valued_anew
 from fewdim.noise import noise_here
 
 SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
+ENOUGH, ANOTHER = 2.05, 1.2  # values left for each coordinate: full gradients pay, and one more does
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW, SOME = 200, 2000  # dimensions, for each worker: a full gradient may come at once, or after two looks at the rank
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
@@ -45,9 +47,9 @@ class Auto:
     Up to d = 30 it opens with `QuadraticModel`: two values along each axis and, if values turn out to be exact, d/2
     steps more; then `QuasiNewton` goes on, from there or a lower point on the way.  Where an axis bends downwards the
     model goes on, until the values of its points differ by less than 1e-6 of the decrease so far, a step ends where f
-    has no value, or 12d values are spent.  The looks are long: where the minimum found may not be the nearest (there
-    was negative curvature, it lies far off, or f rises on the way) it descends once more, from where they began, by
-    short steps, and keeps the lower.
+    has no value, or 12d values are spent.  The looks may be long: where the minimum found may not be the nearest (an
+    axis bent downwards, it is far off, or f rises on the way) a second descent leaves from where they began, by short
+    steps, and the lower is kept.
 
     Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
     is above 0.7 d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once
@@ -59,19 +61,21 @@ class Auto:
     that remembers three vectors and whose last step brought less than a tenth of the whole decrease.  Elsewhere
     quasi-Newton has to wait until a sketch takes as many values as a gradient.
 
-    With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (at once up to d =
-    2000, after 2d values otherwise), up to d = 20 from the start; the other engines work on variables without bounds.
+    With bounds `QuasiNewton`, which knows them, takes over once a coordinate comes near one (as soon as it does up to
+    d = 2000 for each worker, after 2d values otherwise), up to d = 20 at once; the other engines see no bounds.
 
     Where values are noisy it is `QuadraticModel` up to d = 150, unless the rank is below d/5.  Quasi-Newton follows as
     if values were exact where the noise is below 3e-6 of the decrease, as in float32, and no axis bends downwards.
     Once two decreases in a row are below 3 noise levels or a step fails (in noise above 1e-8 of the decrease) and the
     model has had its turn, `NoisyGradient` takes over: its steps average.  But full gradients over long distances see
     below noise of less than 3e-4 of the decrease: there quasi-Newton comes first, after a model at once, after a sketch
-    once 2d values are spent, until a decrease is below 3 noise levels, and again each time the noise has fallen to a
-    tenth, as where it is in proportion to f; not where it ran before on values that seemed exact.
-    The noise is measured again when an engine gives up and, under the model, each time the values have doubled.  Where
-    values are exact and both engines give up, `RandomPursuit` looks for a direction that goes down; the run ends if
-    none of 100 does.
+    once 2d values are spent, until its first decrease, or two in a row, are below 3 noise levels, and again each time
+    the noise has fallen to a tenth, as where it is in proportion to f; not where it ran before on values that seemed
+    exact.  The noise is measured again when an engine gives up and, under the model, each time the values have doubled.
+    Where values are exact and both engines give up, `RandomPursuit` looks for a way down; if none of 100 is, it ends.
+
+    With less than 2.05d values of a known budget left no sketch or average is given up for gradients or a model, with
+    less than 1.2d no model for gradients.  Past its budget, as after resuming, a run is as one that knows none.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -81,6 +85,7 @@ class Auto:
     width                 1               evaluations at once, which a pool sets
     noise         delta   "auto"          level of the noise of f; 0 is exact; "auto" spends 2 values, 8 more on noise
     box                   None            bounds, which `minimize` sets
+    budget                None            evaluations that the run may ask for, which `minimize` sets to its maxfev
     ============  ======  ==============  ================================================================
 
     **Cost.** That of the engine in charge.  The vectors are those of sketch and quasi-Newton, not the model's 3d + 3.
@@ -104,9 +109,11 @@ class Auto:
     width: int = 1
     noise: float | Literal["auto"] = "auto"
     box: Box | None = field(default=None, compare=False)
+    budget: int | None = None
 
     def __post_init__(self) -> None:
-        check_count(self, memory=self.memory, least=self.least, width=self.width)
+        budget = 1 if self.budget is None else self.budget
+        check_count(self, memory=self.memory, least=self.least, width=self.width, budget=budget)
         check_noise(self, self.noise)
         if self.box is not None and not isinstance(self.box, Box):
             raise TypeError(f"Auto(box=...) is set by minimize(bounds=...); got {self.box!r}.")
@@ -121,14 +128,15 @@ class Auto:
         return replace(self, least=max(self.least, 2 * width) if width > 1 else self.least, width=width)
 
     def start(self, x: Vector, key: Key) -> AutoState:
-        folded = self._folded.start(x, (*key, 8))
+        folded = Folded(self).start(x, (*key, 8))
         if folded.classes is not None and not (self.box and self.box.touched(x)):
             return AutoState("fold", key, last=folded, story=(Change(0, "fold", "equal", math.inf),))
         return self._begun(x, key)
 
     def _begun(self, x: Vector, key: Key) -> AutoState:
         """The engine that comes first, or after a folded descent."""
-        if self.box and (x.size <= FRUGAL or (x.size <= FEW * self.width and self.box.touched(x))):
+        soon = x.size <= FEW * self.width and self._left(0, x) >= ENOUGH
+        if self.box and (x.size <= FRUGAL or (soon and self.box.touched(x))):
             newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
             return AutoState("newton", key, newton=newton, story=story)
         if x.size <= SMALL and not self.box:
@@ -147,25 +155,26 @@ class Auto:
     def step(self, state: AutoState) -> Steps[AutoState]:
         inner, asked = yield from counted(self._engine(state).step(state.inner))
         s = evolve(state, k=state.k + 1, nfev=state.nfev + asked)
+        enough = self._left(s.nfev, s.x) >= ENOUGH
         if s.engine == "fold":
-            return self._unfolded(evolve(s, last=inner), inner)
+            return (yield from self._unfolded(evolve(s, last=inner), inner))
         if s.engine == "model":
             return (yield from self._modelled(evolve(s, last=inner), inner))
         if s.engine in ("gradient", "pursuit"):
             s = evolve(s, last=inner, noise=inner.noise if s.engine == "gradient" else s.noise)
-            return (yield from self._below(s)) if s.engine == "gradient" and s.quiet else s
+            return (yield from self._below(s)) if s.engine == "gradient" and enough and s.quiet else s
         s = evolve(s, **{s.engine: inner}, first=inner.scales.f_x if math.isnan(s.first) else s.first)
-        s = evolve(s, noise=above_grain(s, inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
+        s = evolve(s, noise=s.above_grain(inner.noise, inner.f_x) if self.noise == "auto" else inner.noise)
         if s.noise > 0 and s.engine == "newton" and s.found is not None and s.found.f_x < inner.f_x:
             inner, s = s.found, evolve(s, newton=s.found)
         rank = s.sketch.rank if s.sketch is not None else s.x.size
         fits = s.x.size <= MODEL and LOW * s.x.size <= rank and not inner.scales.resolution.shared
-        fits = fits and not (isinstance(s.last, QuadraticModelState) and self._model.done(s.last))
+        fits = fits and (not self._model.done(s.last) if isinstance(s.last, QuadraticModelState) else enough)
         if fits and not s.faint and s.story[-1].why != "quiet":
             return fitted(s, self._model, "noisy")
         s = evolve(s, sunk=s.sunk + 1 if s.noise > 0 and inner.decrease < SUNK * s.noise else 0)
         if s.noise > 0 and (s.sunk >= PATIENCE or (inner.fails and s.noise > GRAIN * (s.first - inner.f_x))):
-            if (fits and s.newton is None) or s.quiet:
+            if (fits and s.newton is None) or (enough and s.quiet):
                 return (yield from self._below(s))
             return fitted(s, self._model, "noisy") if fits else self._in_noise(s)
         done, least = self._engine(s).done(inner), SETTLED * min(s.first - inner.f_x, abs(inner.f_x))
@@ -178,28 +187,29 @@ class Auto:
             return (yield from self._stuck(s))
         return (yield from self._chosen(s, inner)) if s.engine == "sketch" else s
 
-    def _unfolded(self, s: AutoState, folded: FoldedState) -> AutoState:
+    def _unfolded(self, s: AutoState, folded: FoldedState) -> Steps[AutoState]:
         """After a step of the descent in classes: the engine that comes first otherwise, once that is over."""
         s = evolve(s, first=folded.first, noise=folded.inner.noise if folded.inner else s.noise)
         if folded.inner:
             s = evolve(s, story=(s.story[0]._replace(why="alike"),))
         if not folded.over:
             return s
-        new = self._begun(parted(folded) if folded.inner else folded.x, s.key)
+        (x, f_x), asked = (yield from counted(apart(folded))) if folded.inner else ((folded.x, folded.f_x), 0)
+        new = self._begun(x, s.key)
         story = (*s.story, new.story[0]._replace(nfev=s.nfev, f_x=folded.f_x)) if folded.inner else new.story
-        if new.x is folded.x:
-            new = evolve(new, **{new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=folded.f_x)})
-        return evolve(new, k=s.k, nfev=s.nfev, first=s.first, story=story)
+        if (new.x == x).all():  # not moved off a bound
+            new = evolve(new, **{new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=f_x)})
+        return evolve(new, k=s.k, nfev=s.nfev + asked, first=s.first, story=story)
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, noisy gradient in their noise."""
         s = evolve(s, first=model.f_x if math.isnan(s.first) else s.first)
-        s = evolve(s, noise=above_grain(s, model.noise, model.f_x) if self.noise == "auto" else model.noise)
+        s = evolve(s, noise=s.above_grain(model.noise, model.f_x) if self.noise == "auto" else model.noise)
         opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
         bent = opened and (s.story[-1].why == "bent" or bends_down(model))
         enough = opened and asked >= OPENING * s.x.size and not (bent and stays(model, asked))
-        exact = s.noise == 0 or (s.faint and not bent and s.newton is None)
-        if exact and not (enough or self._model.done(model)):
+        exact, left = s.noise == 0 or (s.faint and not bent and s.newton is None), self._left(s.nfev, s.x)
+        if exact and not ((enough and left >= ANOTHER) or self._model.done(model)):
             return s
         if exact:
             sure = self.noise != "auto" or s.noise > 0 or s.sketch is not None
@@ -212,8 +222,8 @@ class Auto:
             model, more = yield from counted(heard_again(model, (*s.key, s.k, 4)))
             s = evolve(s, nfev=s.nfev + more, heard=s.nfev, noise=model.noise, last=model)
         done = self._model.done(model)
-        if done and "quiet" not in (c.why for c in s.story) and not shared and s.noise < QUIET * (s.first - model.f_x):
-            return handed_over(s, model, self._newton, (s.x, model.f_x), "quiet")
+        if done and s.little and not shared and "quiet" not in (c.why for c in s.story) and left >= ENOUGH:
+            return (yield from self._below(s))
         return self._in_noise(s) if shared or done else s
 
     def _chosen(self, s: AutoState, sketch: ConjugateSketchState) -> Steps[AutoState]:
@@ -221,6 +231,8 @@ class Auto:
         d, once, late = s.x.size, s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width
         s = s.went(sketch)
+        if self._left(s.nfev, s.x) < ENOUGH and sketch.rank > 0:
+            return s
         outlook = s.outlook(sketch, self.memory)
         even = outlook == "even"
         if once and outlook and d <= MODEL and not self.box:
@@ -235,27 +247,19 @@ class Auto:
         return s
 
     def _switched(self, s: AutoState, why: str) -> AutoState:
-        """The other of the two engines in charge, with what is known of x and of the scales of f."""
-        known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
-        if s.engine != "newton":
-            newton = s.newton or self._newton.start(s.x, (*s.key, 3))
-            newton = evolve(newton, **known, gradient=None, moved=None, fails=0, steps=(), changes=(), central=True)
-            return taken_over(evolve(s, newton=newton), "newton", why)
-        if math.isnan(known["scales"].trace):
-            known = {"x": s.x}
-        sketch = s.sketch or self._sketch.start(s.x, (*s.key, 0))
-        fresh = {"fails": 0, "sketch": None, "memory": (), "sizes": (), "t": math.nan, "agreed": False}
-        return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
+        """The other of the two engines in charge."""
+        return switched(s, self._newton, self._sketch, why)
+
+    def _left(self, nfev: int, x: Vector) -> float:
+        """Values for each coordinate that are left, as far as is known: a run may go on past its budget."""
+        return math.inf if self.budget is None or nfev >= self.budget else (self.budget - nfev) / x.size
 
     def _below(self, s: AutoState) -> Steps[AutoState]:
-        """Quasi-Newton in charge, with a new value at x: that of the engine before it may be old, or luck.
-
-        A single decrease that the noise hides ends its turn.
-        """
-        f_x = yield from value(s.x)
-        s = evolve(s, nfev=s.nfev + 1, sunk=PATIENCE - 1)
-        engine = "sketch" if s.engine == "sketch" else "last"
-        return s if math.isnan(f_x) else self._switched(evolve(s, **{engine: evolve(s.inner, f_x=f_x)}), "quiet")
+        """Quasi-Newton in charge, until its first decrease is hidden, or two in a row are."""
+        s = evolve((yield from valued_anew(s)), sunk=PATIENCE - 1)
+        if isinstance(s.last, QuadraticModelState) and s.engine == "model":
+            return handed_over(s, s.last, self._newton, (s.x, s.last.f_x), "quiet")
+        return self._switched(s, "quiet")
 
     def _in_noise(self, s: AutoState) -> AutoState:
         """Noisy gradient in charge, for good unless full gradients are still to come."""
@@ -278,10 +282,6 @@ class Auto:
         return NoisyGradient(noise=noise, batch=max(1, self.width // 2))
 
     @property
-    def _folded(self) -> Folded:
-        return Folded(replace(self, box=None))
-
-    @property
     def _sketch(self) -> ConjugateSketch:
         return ConjugateSketch(memory=self.memory, least=self.least, width=self.width, noise=self.noise)
 
@@ -294,6 +294,7 @@ class Auto:
         return QuasiNewton(noise=self.noise) if self.box is None else ProjectedNewton(noise=self.noise, box=self.box)
 
     def _engine(self, state: AutoState) -> Method[Any]:
-        engines: dict[str, Any] = {"fold": self._folded, "model": self._model, "sketch": self._sketch}
+        fold = Folded(replace(self, box=None, budget=None))
+        engines: dict[str, Any] = {"fold": fold, "model": self._model, "sketch": self._sketch}
         engines |= {"newton": self._newton, "pursuit": RandomPursuit(noise=self.noise)}
         return engines.get(state.engine) or self._gradient(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from fewdim.core import Delegate, Method, Query, Steps, Values, evolve, step
 from fewdim.directions import Key, Vector, axis, perturb, signs
-from fewdim.lines import ROUND_OFF, Reach, scale_of
+from fewdim.lines import ROUND_OFF, Reach, insisted_value, scale_of
 from fewdim.methods.story import AutoState, Classes, FoldedState
 from fewdim.scales import start_value
 
@@ -76,9 +77,11 @@ class Folded:
         return evolve(s, inner=inner, mark=(2 * z.size, f_x))
 
 
-def parted(folded: FoldedState) -> Vector:
-    """Where the descent has ended, equal coordinates a little apart."""
-    return perturb(folded.x, PARTED * folded.scale, signs((*folded.key, 1)))
+def apart(folded: FoldedState) -> Steps[tuple[Vector, float]]:
+    """Where the descent has ended, equal coordinates a little apart, and f there; not apart where f has no value."""
+    x = perturb(folded.x, PARTED * folded.scale, signs((*folded.key, 1)))
+    f_x = yield from insisted_value(x, 2)
+    return (folded.x, folded.f_x) if math.isnan(f_x) else (x, f_x)
 
 
 def classes_in(x: Vector) -> Classes | None:

@@ -124,7 +124,7 @@ def lowest_of_plane(x: Vector, f_x: float, one: Course, other: Course) -> Steps[
             return better
         area = aa * bb - ab * ab
         s, t = (ab * other.slope - bb * one.slope) / area, (ab * one.slope - aa * other.slope) / area
-    if not max(abs(s), abs(t)) < STRETCH:
+    if not (abs(s) < STRETCH and abs(t) < STRETCH):
         return better
     return Course(s * one.p + t * other.p, s * one.slope + t * other.slope)
 

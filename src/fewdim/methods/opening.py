@@ -11,8 +11,9 @@ from fewdim.directions import Key, Vector
 from fewdim.gradients import Floats, alike, fit_to_divide_by
 from fewdim.lines import scale_of
 from fewdim.methods.conjugate_steps import ConjugateSketchState
+from fewdim.methods.looks import QuadraticModelState
 from fewdim.methods.projected import ProjectedNewton
-from fewdim.methods.quadratic_model import QuadraticModel, QuadraticModelState
+from fewdim.methods.quadratic_model import QuadraticModel
 from fewdim.methods.quasi_newton import QuasiNewton
 from fewdim.methods.story import AutoState, taken_over
 from fewdim.noise import noise_level
@@ -36,17 +37,16 @@ def curvatures_seen(opening: QuadraticModelState) -> Floats | None:
     """
     c = np.array(opening.bends)
     c[np.abs(c) < hidden(opening)] = 0.0
-    if hidden(opening) > 0 and 2 * np.count_nonzero(c) < c.size:
+    if opening.noise > 0 and 2 * np.count_nonzero(c) < c.size:
         return None
     c[c == 0] = np.median(np.abs(c[c != 0])) if c.any() else 0.0
     return fit_to_divide_by(c) if max(c) > 0 else None
 
 
-def hidden(opening: QuadraticModelState) -> float:
-    """Curvatures below this are lost in the noise of the looks along the axes, as long as x was large."""
-    if opening.first is None or not opening.noise > 0:
-        return 0.0
-    return SEEN * opening.noise / scale_of(opening.first[0]) ** 2
+def hidden(opening: QuadraticModelState) -> Floats:
+    """Curvatures along the axes below this are lost in the noise of the looks."""
+    noise = opening.noise if opening.noise > 0 else 0.0
+    return SEEN * noise / np.array(opening.lengths) ** 2
 
 
 def handed_over(
@@ -83,7 +83,8 @@ def passed_over(s: AutoState, sketch: ConjugateSketchState, method: QuasiNewton)
 
 def bends_down(opening: QuadraticModelState) -> bool:
     """Whether curvature was seen to be negative along an axis."""
-    return min(opening.bends) < -max(DOWN * max(map(abs, opening.bends)), hidden(opening))
+    c = np.array(opening.bends)
+    return bool((c < -np.maximum(DOWN * np.abs(c).max(), hidden(opening))).any())
 
 
 def stays(opening: QuadraticModelState, asked: int) -> bool:

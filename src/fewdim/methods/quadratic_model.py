@@ -11,11 +11,12 @@ import numpy as np
 from fewdim.core import Cost, Query, Steps, evolve, value
 from fewdim.directions import Along, Key, Vector, axis, perturb, sphere
 from fewdim.gradients import Floats
-from fewdim.lines import Reach, Resolution, insisted, insisted_value, scale_of
+from fewdim.lines import Reach, Resolution, insisted, scale_of
+from fewdim.methods.looks import QuadraticModelState, along_all, along_next, widened
 from fewdim.methods.regression import Quadratic, Regression
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.noise import noise_here, smooth_along
-from fewdim.scales import Measured, Scales, start_value
+from fewdim.scales import Scales, start_value
 
 SHRINK = 0.1  # of the least radius, once nothing more is to be had at it
 POOR, GOOD = 0.1, 0.7  # of the decrease that the model promised
@@ -25,41 +26,7 @@ LONGEST = 1e100  # radius
 MANY = 200  # points
 LARGEST = 150  # dimensions for which the declared memory suffices, and up to which `Auto` uses it
 KEEP = 0.8  # of what is known of the errors of either fit, at each value
-NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter where values are missing
 NEAREST = 1e-14  # of the scale of x: the least radius there is
-
-
-@dataclass(frozen=True)
-class QuadraticModelState(Measured):
-    """Between two steps of `QuadraticModel`; successive states share the points."""
-
-    x: Vector
-    key: Key
-    k: int = 0
-    f_x: float = math.nan
-    scales: Scales | None = None
-    points: tuple[Vector, ...] = ()  # with known values; x is one of them
-    values: tuple[float, ...] = ()
-    bends: tuple[float, ...] = ()  # curvatures along the axes looked at so far, before there is a model
-    radius: float = math.nan  # of the ball in which the model is trusted
-    least: float = math.nan  # what the radius does not go below as long as there is something to gain
-    hessian: Floats | None = None  # of the fit that changes it least
-    misses: tuple[float, float] = (0.0, 0.0)  # how wrong the two fits have been of late: smallest, least changed
-    first: tuple[Vector, float] | None = None  # where it started, and the value there
-    missing: int = 0  # steps in a row that ended where there is no value
-    fails: int = 0  # 1 once values differ by no more than their noise
-
-    def joined(self, points: list[Vector], values: list[float]) -> QuadraticModelState:
-        """With more points; x is the best."""
-        kept = [(point, f) for point, f in zip(points, values, strict=True) if not math.isnan(f)]
-        s = evolve(self, points=(*self.points, *(p for p, _ in kept)), values=(*self.values, *(f for _, f in kept)))
-        i = int(np.argmin(s.values))
-        return evolve(s, x=s.points[i], f_x=s.values[i])
-
-    def without(self, i: int) -> QuadraticModelState:
-        """Without the i-th point."""
-        points, values = self.points, self.values
-        return evolve(self, points=(*points[:i], *points[i + 1 :]), values=(*values[:i], *values[i + 1 :]))
 
 
 @dataclass(frozen=True)
@@ -137,7 +104,7 @@ class QuadraticModel:
         if not s.values:
             s = yield from self._opened(s)
         if len(s.bends) < s.x.size:
-            return (yield from (self._axes(s) if self.width > 1 else _axis(s)))
+            return (yield from (along_all(s) if self.width > 1 else along_next(s)))
         return (yield from (self._listened(s) if s.scales is None else self._modelled(s)))
 
     def _opened(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
@@ -156,17 +123,9 @@ class QuadraticModel:
             smooth = yield from smooth_along(s.x, s.f_x, 1e-9 * float(np.ptp(s.values)), axis(i), s.bends[i])
             if not smooth:
                 resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 0))
+        radius = widened(s, resolution.noise)
+        after = evolve(after, radius=max(after.radius, radius), least=max(after.least, radius))
         return evolve(after, scales=scales._replace(resolution=resolution))
-
-    def _axes(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
-        """Both sides of x along every axis, at once."""
-        offsets = tuple(Along(side * s.radius, axis(i)) for i in range(s.x.size) for side in (1.0, -1.0))
-        query = Query(s.x, offsets)
-        values = yield query
-        if 4 * int(np.isnan(values).sum()) > values.size and (nearer := _nearer(s)):
-            return nearer
-        bends = [_bend(s.f_x, s.radius, f, -s.radius, f_) for f, f_ in values.reshape(-1, 2).tolist()]
-        return evolve(s, bends=tuple(bends)).joined([query.point(i) for i in range(len(query))], values.tolist())
 
     def _modelled(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
         """A step to where the model is lowest; one that mends the model where that promises or brings little."""
@@ -234,33 +193,6 @@ class QuadraticModel:
                 weight[int(np.argmin(s.values))] = -1.0
             s = s.without(int(np.argmax(weight)))
         return s.joined([point], [f])
-
-
-def _axis(s: QuadraticModelState) -> Steps[QuadraticModelState]:
-    """Two values along the next axis from the best point: ahead and, if that is lower, farther ahead; else behind."""
-    u, start, a = axis(len(s.bends)), s.x, s.radius
-    ahead = perturb(start, a, u)
-    f_ahead = yield from insisted_value(ahead, tries=2)
-    b = 2 * a if f_ahead < s.f_x else -a
-    other = perturb(start, b, u)
-    f_other = yield from insisted_value(other, tries=2)
-    if math.isnan(f_ahead + f_other) and s.bends and s.bends[-1] == 0 and (nearer := _nearer(s)):  # twice running
-        return evolve(nearer, bends=s.bends[:-1]).joined([ahead, other], [f_ahead, f_other])
-    s = evolve(s, bends=(*s.bends, _bend(s.f_x, a, f_ahead, b, f_other)))
-    return s.joined([ahead, other], [f_ahead, f_other])
-
-
-def _nearer(s: QuadraticModelState) -> QuadraticModelState | None:
-    """The state with looks a tenth as far, where values are missing as far off as they went; None if they are short."""
-    assert s.first is not None
-    short = s.radius < NEARER * scale_of(s.first[0])
-    return None if short else evolve(s, radius=0.1 * s.radius, least=0.1 * s.least)
-
-
-def _bend(f: float, a: float, f_a: float, b: float, f_b: float) -> float:
-    """The curvature of the parabola through f at 0, a and b; 0 where one is missing."""
-    bend = 2 * ((f_b - f) / b - (f_a - f) / a) / (b - a)
-    return bend if math.isfinite(bend) else 0.0
 
 
 def _regression(s: QuadraticModelState) -> Regression:

@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewdim.core import evolve
+from fewdim.core import Method, Steps, evolve, value
 from fewdim.directions import Key, Vector
 from fewdim.lines import ROUND_OFF
 from fewdim.methods.conjugate_steps import SURE, ConjugateSketchState
+from fewdim.methods.looks import QuadraticModelState
 from fewdim.methods.noisy_slopes import NoisyGradientState
 from fewdim.methods.projected import ProjectedNewtonState
-from fewdim.methods.quadratic_model import QuadraticModelState
 from fewdim.methods.quasi_newton import QuasiNewtonState
 from fewdim.methods.random_pursuit import RandomPursuitState
 
@@ -148,7 +148,16 @@ class AutoState:
     def quiet(self) -> bool:
         """Whether full gradients over long distances are worth their values and see below the noise, or do so again."""
         new = self.newton is None or self.noise < FALLEN * self.newton.noise
-        return new and self.nfev >= LATE * self.x.size and self.noise < QUIET * (self.first - self.inner.f_x)
+        return new and self.little and self.nfev >= LATE * self.x.size
+
+    @property
+    def little(self) -> bool:
+        """Whether the noise is so small that gradients over long distances see below it."""
+        return bool(self.noise < QUIET * (self.first - self.inner.f_x))
+
+    def above_grain(self, noise: float, f_x: float) -> float:
+        """The noise, or 0 where it is no more than the round-off of the decrease so far."""
+        return 0.0 if noise <= ROUND_OFF * (self.first - f_x) else noise
 
     @property
     def fast(self) -> bool:
@@ -177,9 +186,25 @@ def taken_over(s: AutoState, engine: Engine, why: str) -> AutoState:
     return evolve(s, engine=engine, story=(*s.story, Change(s.nfev, engine, why, s.inner.f_x)))
 
 
-def above_grain(s: AutoState, noise: float, f_x: float) -> float:
-    """The noise, or 0 where it is no more than the round-off of the decrease so far."""
-    return 0.0 if noise <= ROUND_OFF * (s.first - f_x) else noise
+def valued_anew(s: AutoState) -> Steps[AutoState]:
+    """With a new value at x, if there is one: that of the engine in charge may be old, or luck."""
+    f_x = yield from value(s.x)
+    inner = s.inner if math.isnan(f_x) else evolve(s.inner, f_x=f_x)
+    return evolve(s, nfev=s.nfev + 1, **{s.engine if s.engine in ("sketch", "newton") else "last": inner})
+
+
+def switched(s: AutoState, quasi: Method[Any], sketching: Method[Any], why: str) -> AutoState:
+    """The other of quasi-Newton and sketch in charge, with what is known of x and of the scales of f."""
+    known = {"x": s.x, "f_x": s.inner.f_x, "scales": s.inner.scales}
+    if s.engine != "newton":
+        newton = s.newton or quasi.start(s.x, (*s.key, 3))
+        newton = evolve(newton, **known, gradient=None, moved=None, fails=0, steps=(), changes=(), central=True)
+        return taken_over(evolve(s, newton=newton), "newton", why)
+    if math.isnan(known["scales"].trace):
+        known = {"x": s.x}
+    sketch = s.sketch or sketching.start(s.x, (*s.key, 0))
+    fresh = {"fails": 0, "sketch": None, "memory": (), "sizes": (), "t": math.nan, "agreed": False}
+    return taken_over(evolve(s, sketch=evolve(sketch, **known, **fresh)), "sketch", why)
 
 
 def told(story: tuple[Change, ...]) -> str:
