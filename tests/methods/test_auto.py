@@ -215,8 +215,7 @@ def test_a_model_that_meets_missing_values_is_given_up() -> None:
     x0 = 1 + 0.05 * np.random.default_rng(0).standard_normal(60)
     result = minimize(lambda x: np.nan if x[0] > 1.2 else float(np.cos(x).sum() + 0.01 * x @ x), x0, rng=0)
     assert result.success
-    assert result.message.count("quadratic model") == 1
-    assert result.fun < -45  # at the wall it creeps: -52.8 is possible
+    assert result.fun < -52.8
 
 
 @pytest.mark.parametrize("fun", [lambda x: -float(x @ x), lambda x: float(x.sum())], ids=["bent", "plane"])

@@ -45,9 +45,9 @@ def test_a_chain_costs_what_a_few_coordinates_do(d: int) -> None:
     assert session.lowest - least < max(1e-3, 10 / d) * (chain(x0) - least)
 
 
-@pytest.mark.parametrize("d", [120, 400])
+@pytest.mark.parametrize("d", [40, 400])
 def test_as_many_variables_as_x0_has_values(d: int) -> None:
-    result = minimize(pairs, np.tile([-1.2, 1.0], d // 2), maxfev=500, rng=0)
+    result = minimize(pairs, np.tile([-1.2, 1.0], d // 2), maxfev=400, rng=0)
     assert result.fun < 1e-6
     assert result.message.count("move together") == 1
 

@@ -135,8 +135,7 @@ def test_it_opens_with_two_values_along_each_axis_from_the_best_point() -> None:
             seen.append(point.x.tolist())
             session.tell(point.id, float(np.sum((point.x - [8, 1, 2]) ** 2)))
     assert seen[:5] == [[2, 2, 2], [4, 2, 2], [6, 2, 2], [6, 4, 2], [6, 0, 2]]
-    # (6, 0, 2) was no lower than (6, 2, 2), nor was (6, 4, 2): the next looks are 0.6 times as long
-    np.testing.assert_allclose(seen[5:], [[6, 2, 3.2], [6, 2, 0.8]])
+    assert seen[5:] == [[6, 2, 4], [6, 2, 0]]  # (6, 0, 2) was no lower than (6, 2, 2)
     session = Session(QuadraticModel(radius=0.5), np.full(3, 2.0), rng=0)
     session.tell(session.ask()[0].id, 1.0)
     assert session.ask()[0].x.tolist() == [2.5, 2, 2]
@@ -204,7 +203,7 @@ def test_the_first_step_does_not_wait_for_the_noise() -> None:
         for point in session.ask():
             told.append(float(np.sum((point.x - c) ** 2)))
             session.tell(point.id, told[-1] + 1e-3 * rng.standard_normal())
-    assert told[21] < 0.8 * min(told[:21]) < 0.16 * told[0]
+    assert told[21] < 0.5 * min(told[:21]) < 0.1 * told[0]
     assert 3e-4 < session.state.noise < 3e-3
     assert len(told) == 1 + 2 * 10 + 1 + 2 + 9
 

@@ -13,10 +13,7 @@ from fewdim.gradients import Floats
 from fewdim.lines import insisted_value, scale_of
 from fewdim.scales import Measured, Scales
 
-NARROWER = 0.6  # times the length of a look that finds no lower value: the next one
-SHORTEST = 0.1  # of the scale of x0: looks shorter than this are not made shorter for that
-CLEAR = 1000  # noise levels that f should bend by within a look, or within the radius of the first model
-STEEP = 1000  # times as much to one side of a look as to the other: f is no parabola over that length
+STEEP = 1000  # times as much up on one side of a look as f has varied before: f is no parabola over that length
 NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter for values missing, or that steep
 
 
@@ -57,8 +54,7 @@ class QuadraticModelState(Measured):
 def along_next(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     """Two values along the next axis from the best point: ahead and, if that is lower, farther ahead; else behind.
 
-    Where neither is lower the next look is 0.6 times as long, if that stands out from noise.  Where one is out of all
-    proportion it is forgotten, and this look is made again, a tenth as long.
+    Where one is out of all proportion it is forgotten, and the look is made again, a tenth as long.
     """
     assert s.first is not None
     u, start, a = axis(len(s.bends)), s.x, s.radius
@@ -71,22 +67,19 @@ def along_next(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     if math.isnan(f_ahead + f_other) and s.bends and s.bends[-1] == 0 and (nearer := _nearer(s)):  # twice running
         return evolve(nearer, bends=s.bends[:-1], lengths=s.lengths[:-1]).joined(*looked)
     bend = _bend(s.f_x, a, f_ahead, b, f_other)
-    if _steep(s.f_x, f_ahead, f_other):
+    if _steep(s, f_ahead, f_other):
         end = int(abs(f_other - s.f_x) > abs(f_ahead - s.f_x))
         looked, bend = ([looked[0][1 - end]], [looked[1][1 - end]]), 0.0
         if nearer := _nearer(s):
             return nearer.joined(*looked)
-    radius, hidden = a, 2 * CLEAR * s.noise if s.noise > 0 else 0.0
-    if not min(f_ahead, f_other) < s.f_x and abs(bend) * (NARROWER * a) ** 2 >= hidden:
-        radius = max(NARROWER * a, min(a, SHORTEST * scale_of(s.first[0])))
-    s = evolve(s, bends=(*s.bends, bend), lengths=(*s.lengths, a), radius=radius, least=radius)
-    return s.joined(*looked)
+    return evolve(s, bends=(*s.bends, bend), lengths=(*s.lengths, a)).joined(*looked)
 
 
-def _steep(f: float, f_a: float, f_b: float) -> bool:
-    """Whether f changes so much more on one way of a look that the other says nothing about it."""
-    less, more = sorted((abs(f_a - f), abs(f_b - min(f, f_a))))
-    return more > STEEP * less > 0
+def _steep(s: QuadraticModelState, f_a: float, f_b: float) -> bool:
+    """Whether f rises so much more on one way of a look than it has varied anywhere that the other says nothing."""
+    rises = (f_a - s.f_x, f_b - min(s.f_x, f_a))
+    usual = max(min(map(abs, rises)), float(np.ptp(s.values)))
+    return max(rises) > STEEP * usual > 0
 
 
 def _nearer(s: QuadraticModelState) -> QuadraticModelState | None:
@@ -108,7 +101,7 @@ def along_all(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     query = Query(s.x, offsets)
     values = yield query
     pairs = values.reshape(-1, 2).tolist()
-    steep = [_steep(s.f_x, f, f_) for f, f_ in pairs]
+    steep = [_steep(s, f, f_) for f, f_ in pairs]
     if 4 * (int(np.isnan(values).sum()) + sum(steep)) > values.size and (nearer := _nearer(s)):
         return nearer
     bends = [
@@ -117,12 +110,3 @@ def along_all(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     told = np.where(np.repeat(steep, 2), math.nan, values).tolist()
     s = evolve(s, bends=tuple(bends), lengths=(s.radius,) * s.x.size)
     return s.joined([query.point(i) for i in range(len(query))], told)
-
-
-def widened(s: QuadraticModelState, noise: float) -> float:
-    """The radius in which f bends clearly, no longer than the first look; 0 where no bend or no noise is known."""
-    assert s.first is not None
-    bends = np.abs([bend for bend in s.bends if bend != 0])
-    if noise == 0 or not bends.size:
-        return 0.0
-    return min(scale_of(s.first[0]), math.sqrt(2 * CLEAR * noise / float(np.median(bends))))

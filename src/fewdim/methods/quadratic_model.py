@@ -12,7 +12,7 @@ from fewdim.core import Cost, Query, Steps, evolve, value
 from fewdim.directions import Along, Key, Vector, axis, perturb, sphere
 from fewdim.gradients import Floats
 from fewdim.lines import Reach, Resolution, insisted, scale_of
-from fewdim.methods.looks import QuadraticModelState, along_all, along_next, widened
+from fewdim.methods.looks import QuadraticModelState, along_all, along_next
 from fewdim.methods.regression import Quadratic, Regression
 from fewdim.methods.settings import check_count, check_noise
 from fewdim.noise import noise_here, smooth_along
@@ -123,8 +123,6 @@ class QuadraticModel:
             smooth = yield from smooth_along(s.x, s.f_x, 1e-9 * float(np.ptp(s.values)), axis(i), s.bends[i])
             if not smooth:
                 resolution = yield from noise_here(s.x, s.f_x, (*s.key, s.k, 0))
-        radius = widened(s, resolution.noise)
-        after = evolve(after, radius=max(after.radius, radius), least=max(after.least, radius))
         return evolve(after, scales=scales._replace(resolution=resolution))
 
     def _modelled(self, s: QuadraticModelState) -> Steps[QuadraticModelState]:
