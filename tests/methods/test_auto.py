@@ -756,3 +756,19 @@ def test_a_point_without_a_value_is_no_start_after_the_descent_in_classes() -> N
             return np.nan if lost and x.any() else float(np.sum((x - 1) ** 2) + np.sum(np.diff(x) ** 2))
 
         assert minimize(fun, np.zeros(40), maxfev=2000, rng=seed).fun < 1e-3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_rank_that_was_low_at_the_start_is_looked_at_anew(seed: int) -> None:
+    """U V' = M from small U and V: few directions matter there, and all of them further on."""
+    truth = np.random.default_rng(0).standard_normal((30, 5))
+
+    def fun(x: Any) -> float:
+        u, v = x.reshape(2, 30, 5)
+        return float(np.sum((u @ v.T - truth @ truth.T) ** 2))
+
+    x0 = 0.1 * np.random.default_rng(seed).standard_normal(300)
+    _, session = engines(fun, x0, 9000, rng=seed)
+    assert reasons(session)[:2] == ["start", "even"]
+    assert session.state.story[1].nfev > 300  # the first looks had said something else
+    assert session.lowest < 1e-8 * session.first

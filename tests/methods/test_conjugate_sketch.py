@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fewdim import ConjugateSketch, RandomPursuit, Session, minimize, signs
+from fewdim.methods import conjugate_steps
 from fewdim.problems import power_law, quadratic, rosenbrock, rotation
 
 
@@ -251,3 +252,12 @@ def test_single_precision_of_x_whatever_the_unit_of_f(unit: float) -> None:
     x0 = np.linspace(0, 1, 200, dtype=np.float32)
     result = minimize(lambda x: weights @ (x - 1.0) ** 2, x0, method="conjugate-sketch", maxfev=1500, rng=0)
     assert result.fun < 1e-2 * (weights @ (x0 - 1.0) ** 2)
+
+
+def test_the_rank_of_a_quadratic_is_not_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = quadratic(power_law(200, 1), rotate=3)
+    as_it_is = minimize(problem.fun, problem.x0, method=ConjugateSketch(), maxfev=4000, rng=0)
+    monkeypatch.setattr(conjugate_steps, "ANEW", 10**9)
+    never = minimize(problem.fun, problem.x0, method=ConjugateSketch(), maxfev=4000, rng=0)
+    assert np.array_equal(as_it_is.history.fun, never.history.fun)
+    assert as_it_is.fun == never.fun

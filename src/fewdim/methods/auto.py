@@ -51,7 +51,7 @@ class Auto:
     axis bent downwards, it is far off, or f rises on the way) a second descent leaves from where they began, by short
     steps, and the lower is kept.
 
-    Above, `ConjugateSketch`, whose first look at f tells the effective rank of the Hessian off its diagonal: where that
+    Above, `ConjugateSketch`, whose looks at f tell the effective rank of the Hessian off its diagonal: where that
     is above 0.7 d no few directions matter, or the axes do, and `QuasiNewton` takes over; where it is above d/2, once
     the sketch is slow and its decreases do not shrink as close to a minimum.  It does so at once up to d = 200 for each
     worker, and up to d = 2000 if the rank with the diagonal, by a second look, is 16 or more: then it is not a few axes

@@ -28,7 +28,7 @@ from fewdim.methods.conjugate_steps import (
     sketch_size,
 )
 from fewdim.methods.settings import check_choice, check_count, check_level, check_noise
-from fewdim.scales import effective_rank, measure
+from fewdim.scales import Scales, effective_rank, measure
 
 GUARD = 0.7  # of the plain step's decrease: less, and the memory is emptied
 LARGE_ERROR = 0.05  # in the step after next, as it grows: above, a second pass makes a step conjugate again
@@ -36,6 +36,7 @@ KNOWN_ERROR = 2e-3  # the most that a second pass finds wrong with the memory: b
 LEAST = 0.3  # of the last length along the sketch: a shorter step blames the memory, not the length
 SETTLED = 4  # members of the memory: steps before a second look at a low rank, since the first ones are cheap
 ORTHOGONAL = 1024  # most coordinates of directions that are made orthogonal
+LOOK = 8  # directions that tell the rank where the run has come to
 FAN = 32  # lengths that a line search looks at in one query, where as many workers wait
 KEPT = 4  # latest members of a full memory that are never dropped
 PATIENCE = 9  # steps in a row without a decrease, after which nothing is left to find
@@ -69,7 +70,9 @@ class ConjugateSketch:
     A step lowers f in proportion to 1 / (L + tr/m) of the Hessian that the memory leaves and costs m + |S| + 2 values:
     wide sketches pay where curvature is even.  The first sketch, along signs and central, tells the effective rank of A
     off the diagonal; R is that of A, from the fifth sketch along Gaussian directions, or the second where the first
-    rank is 0.7 d or more: two looks at x0 before any step.  Where the first is low, so is R.
+    rank is 0.7 d or more: two looks at x0 before any step.  Where the first is low, so is R.  The rank changes where f
+    is no quadratic: there, when the memory has been emptied since half as many steps or the last step was not as long
+    as foreseen, 16 values tell it anew, after 16, 32, 64, .. steps.
 
     **Cost.** m + |S| + 2 values a step where steps come out as long as foreseen, one to three more where they do not,
     in queries of width m, |S| and 1.  From w = 32 on in two queries, of width m and |S| + 1, while differences are
@@ -121,7 +124,7 @@ class ConjugateSketch:
 
     @property
     def cost(self) -> Cost:
-        return Cost(fewest=2, most=14 * self.memory + 4 * self.least + 5 * self.width + 44, vectors=self.memory + 7)
+        return Cost(fewest=2, most=14 * self.memory + 4 * self.least + 5 * self.width + 60, vectors=self.memory + 7)
 
     def fit(self, width: int) -> ConjugateSketch:
         """The same method with sketches that keep `width` workers busy."""
@@ -146,6 +149,8 @@ class ConjugateSketch:
                 return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank, breadth=sketch.breadth)
         if sketch is None:
             return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
+        if self.sketch == "auto" and s.looks_anew:
+            s = evolve(s, rank=(yield from _rank_here(s, scales)))
         rms = math.sqrt(-sketch.slope)
         s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
         s = evolve(s, breadth=sketch.breadth)
@@ -265,6 +270,15 @@ class ConjugateSketch:
             i = int(np.argmax(sizes[: max(1, len(sizes) - KEPT)]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
         return evolve(s, memory=tuple(memory), sizes=tuple(sizes))
+
+
+def _rank_here(s: ConjugateSketchState, scales: Scales) -> Steps[float]:
+    """The effective rank of the off-diagonal Hessian at x, 16 values; what it was if they do not tell."""
+    radius = scales.reach.clip(math.sqrt(visible(scales.resolution, s.f_x) / scales.trace))
+    found = yield from differences(
+        s.x, "signs", (*s.key, s.k, 2), LOOK, radius, central=True, f_x=s.f_x, correction=scales.trace
+    )
+    return effective_rank(found.curvatures) or s.rank
 
 
 def _drifted(error: float, growth: float) -> bool:

@@ -21,6 +21,7 @@ SURE = 0.7  # of d: an effective rank off the diagonal that leaves no few direct
 LEFT = 0.01  # of the curvature along p: if the memory leaves less, what it leaves is not known
 AGREED = 0.1  # of a curvature that was foreseen
 WRONG = 0.3  # of the decrease of a step: a second pass that promised more and brings nothing shows a wrong memory
+ANEW = 16  # steps, and each time they have doubled: the rank is looked at again where f has turned out to change
 CLEAR = 4  # times the error of a forward slope: below, differences are central
 
 
@@ -49,7 +50,7 @@ class ConjugateSketchState(Measured):
     error: float = FRESH_ERROR  # how far from conjugate the memory is, estimated: the root mean square of its members
     decrease: float = math.nan  # of the last step
     rms: float = math.inf  # root mean square of the last slopes
-    rank: float = math.nan  # effective rank of the off-diagonal Hessian, from the first sketch; 0 if it is not positive
+    rank: float = math.nan  # effective rank of the off-diagonal Hessian, when last looked at; 0 if it is not positive
     breadth: float = math.nan  # with the diagonal, from a later sketch; not asked for where the rank is low
     fails: int = 0
     sketch: Sketch | None = None  # at x, where it has been made already
@@ -59,6 +60,12 @@ class ConjugateSketchState(Measured):
     def looks_again(self) -> bool:
         """Whether the first look at the rank asks for the second one at once, since no few directions matter."""
         return self.k == 1 and self.rank >= max(BROAD, SURE * self.x.size) and math.isnan(self.breadth)
+
+    @property
+    def looks_anew(self) -> bool:
+        """Whether to look at the rank where the run has come to, now and then where f is not like a quadratic."""
+        quadratic = self.agreed and 2 * len(self.memory) >= self.k
+        return self.k >= ANEW and self.k & (self.k - 1) == 0 and not quadratic
 
     @property
     def clear(self) -> bool:
