@@ -456,6 +456,15 @@ def test_a_start_moved_off_its_bounds_stays_there_in_single_precision(tmp_path: 
     assert Journal(path).replay(1).nfev == 1
 
 
+@pytest.mark.parametrize("bound", [1e6, 1e7, -1e8, 9e8])
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_start_moved_off_a_far_bound_stays_there(bound: float, side: int, tmp_path: Path) -> None:
+    at, path = bound + np.linspace(0, 1e5, 300), tmp_path / "run.db"
+    bounds = [(b, None) if side > 0 else (None, b) for b in at]
+    minimize(lambda x: float(np.sum((x - at - 0.9 * side) ** 2)), at, bounds=bounds, maxfev=30, rng=0, journal=path)
+    assert Journal(path).replay(1).nfev == 1
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 def test_a_corner_is_reached_after_one_gradient(offset: float) -> None:
     """However far it takes to see curvature: a few axes tell, not all."""

@@ -115,8 +115,10 @@ class Box(NamedTuple):
         middle = np.arcsin(np.clip((2 * values[both] - low[both] - high[both]) / width, -1, 1))
         y[both] = np.where(np.minimum(up, down) < width / 4, np.where(up < down, ends, -ends), middle)
         for side, rise in ((below, values[below] - low[below]), (above, high[above] - values[above])):
-            bound = low[below] if side is below else high[above]
-            rise = _off(rise, ON * np.abs(bound), np.full_like(rise, margin))
+            near = ON * np.abs(low[below] if side is below else high[above])
+            rise = _off(
+                rise, near, np.where(margin > 0, np.maximum(margin, 2 * near), 0.0)
+            )  # so that it is near no more
             y[side] = np.sqrt(rise) * np.sqrt(rise + 2)
         return y.astype(kind)
 

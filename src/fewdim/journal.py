@@ -22,7 +22,7 @@ from fewdim.box import Box
 from fewdim.directions import Vector
 from fewdim.ledger import FORMAT, Ledger
 from fewdim.loop import History
-from fewdim.methods import METHODS, bounded
+from fewdim.methods import METHODS, bounded, fitted
 from fewdim.methods.settings import check_choice, check_count, settings
 from fewdim.recording import Recording, mark, restored
 from fewdim.rows import JournalError, Row
@@ -160,7 +160,7 @@ class Journal:
             if not 0 <= nfev <= len(told):
                 raise ValueError(f"Journal.replay(nfev=...) must lie in [0, {len(told)}]; got {nfev}.")
             x0 = ledger.vector(0).reshape(description["shape"])
-            solver = _rebuilt(description) if method is None else method
+            solver = _rebuilt(description, method)
             bounds = description.get("bounds")
             box = None if bounds is None else Box.read(bounds, x0.shape)
             session: Session[Any] = Session(bounded(solver, box), x0, rng=description["key"][0])
@@ -290,10 +290,13 @@ def _checksum(item: Any) -> str:
     return blake2b(repr(plain(item)).encode(), digest_size=8).hexdigest()
 
 
-def _rebuilt(description: dict[str, Any]) -> Any:
-    """The method of a journal from its settings."""
-    known = {kind.__name__: kind for kind in METHODS.values()}
+def _rebuilt(description: dict[str, Any], method: Any = None) -> Any:
+    """The method of a journal from its settings, or the one given, fitted as it was."""
     held, name = description["settings"], description["method"]
-    if name not in known or any(isinstance(item, dict) for item in held.values()):
+    if method is not None:
+        return fitted(method, description["width"], held.get("budget"))
+    if name not in (known := {k.__name__: k for k in METHODS.values()}) or any(
+        isinstance(v, dict) for v in held.values()
+    ):
         raise ValueError(f"Journal.replay(method=...) must be given for {name}: a file holds data, not methods.")
     return known[name](**held)

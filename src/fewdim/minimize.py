@@ -64,7 +64,7 @@ def minimize(
         A name from `fewdim.METHODS`, or an object such as `RandomGradient(step="paper")`.
     maxfev : int, optional
         Most evaluations; default 100 (d + 100), d the coordinates that move.  The default method goes by it: with less
-        than some 2d left it begins nothing that costs as much.
+        than some 2d left it does not turn to what costs as much.
     f_target : float, optional
         Stop as soon as a value is at most this (in noise, a lucky value may be).
     maxtime : float, optional

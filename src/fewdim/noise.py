@@ -14,7 +14,7 @@ from fewdim.directions import Along, Direction, Key, Vector, signs
 from fewdim.lines import ROUND_OFF, Reach, Resolution, scale_of
 
 SPREAD = 100  # of the middling coordinate: where x is larger than that as a whole, units differ
-ZERO = 1e-12  # of the scale of x: a coordinate below is a rounded 0, and has no unit
+ZERO = 1e-14  # of the scale of x: a coordinate below is a rounded 0, and has no unit
 LARGEST = 10_000  # dimensions up to which that is looked at
 UNROUND = 1.3719  # steps that no decimal rounding of f can fall in step with
 GENUINE = 1e-12
@@ -108,7 +108,7 @@ def noise_level(x: Vector, f_x: float, key: Key) -> Steps[Resolution]:
 
 
 def _line(x: Vector, key: Key) -> Direction | Vector:
-    """Random signs; where sizes of coordinates are worlds apart, each in proportion to its own, if it is not 0.
+    """Random signs; where sizes of coordinates are worlds apart, each in proportion to its own, but for rounded zeros.
 
     What is little for the largest is much for the smallest, and f would jump along the line as if it were noisy.
     """

@@ -25,6 +25,7 @@ from fewdim.lines import (
 )
 from fewdim.noise import noise_level, smooth_along
 
+INSISTENT = 60  # tries for a value where a method starts
 NEAR = 1e-3  # of the scale of x: where curvature is looked for first
 CLOSE = 300  # round-offs that curvature should change f by where two values tell whether f is smooth
 
@@ -131,10 +132,10 @@ class Measured:
 
 
 def start_value(x: Vector) -> Steps[float]:
-    """f(x) where a method starts, asked for until there is one: what drives a run ends one that only fails."""
-    f_x = math.nan
-    while math.isnan(f_x):
-        f_x = yield from insisted_value(x, tries=2)
+    """f(x) where a method starts, asked for so often that `minimize` ends a run that only fails before."""
+    f_x = yield from insisted_value(x, tries=INSISTENT)
+    if math.isnan(f_x):
+        raise ValueError(f"f must have a value at the point where a method starts; it failed there {INSISTENT} times.")
     return f_x
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewdim import Auto, ConjugateSketch, NoisyGradient, QuasiNewton, RandomGradient, Session, minimize
+from fewdim import Auto, ConjugateSketch, Journal, NoisyGradient, QuasiNewton, RandomGradient, Session, minimize
 from fewdim.methods.conjugate_steps import BROAD
 from fewdim.problems import power_law, quadratic
 
@@ -772,3 +772,37 @@ def test_a_rank_that_was_low_at_the_start_is_looked_at_anew(seed: int) -> None:
     assert reasons(session)[:2] == ["start", "even"]
     assert session.state.story[1].nfev > 300  # the first looks had said something else
     assert session.lowest < 1e-8 * session.first
+
+
+@pytest.mark.parametrize(("width", "most"), [(1, 32), (4, 50), (8, 60)])
+def test_a_start_in_the_middle_between_a_minimum_and_a_look_is_no_explosion(width: int, most: int) -> None:
+    """On a sphere with minimum 1, looks from 2 as long as 2: f is the same on one side and nine times on the other."""
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
+    session: Session[Any] = Session(Auto(width=width), np.full(12, 2.0), rng=0)
+    while session.nfev < most:
+        for point in session.ask():
+            session.tell(point.id, float(np.sum((turn @ (point.x - 1)) ** 2)))
+    assert session.lowest < 1e-10
+
+
+def test_ask_and_tell_without_values_where_an_engine_begins_ends() -> None:
+    values = itertools.chain([5.0], itertools.repeat(np.nan))
+    with pytest.raises(ValueError, match="f must have a value at the point where a method starts"):
+        engines(lambda _: next(values), np.ones(5), 1000)
+
+
+def test_what_a_folded_descent_has_spent_is_not_left() -> None:
+    def fun(x: Any) -> float:
+        return float(np.sum((x - 1.2) ** 2) + 100 * np.sum(np.diff(x) ** 2) + 0.01 * np.sum(np.exp(x) ** 2))
+
+    for budget in (180, 210, 300):
+        result = minimize(fun, np.full(100, 0.5), bounds=[(0, 1)] * 100, maxfev=budget, rng=0)
+        assert "move together" in result.message
+        assert "quasi-Newton" not in result.message
+
+
+def test_a_journal_is_replayed_with_the_method_given(tmp_path: Path) -> None:
+    problem, path = quadratic(power_law(150, 0.25), rotate=3), tmp_path / "run.db"
+    journal = Journal(path, snapshot_limit=0)
+    minimize(problem.fun, problem.x0, method=Auto(), maxfev=200, rng=0, journal=journal)
+    assert Journal(path).replay(method=Auto()).nfev == 200

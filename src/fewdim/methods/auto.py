@@ -74,8 +74,8 @@ class Auto:
     exact.  The noise is measured again when an engine gives up and, under the model, each time the values have doubled.
     Where values are exact and both engines give up, `RandomPursuit` looks for a way down; if none of 100 is, it ends.
 
-    With less than 2.05d values of a known budget left no sketch or average is given up for gradients or a model, with
-    less than 1.2d no model for gradients.  Past its budget, as after resuming, a run is as one that knows none.
+    With less than 2.05d values of a known budget left no sketch that goes down is given up for gradients or a model,
+    nor an average, with less than 1.2d no model for gradients.  Past its budget a run is as one that knows none.
 
     ============  ======  ==============  ================================================================
     setting       symbol  default         source
@@ -133,9 +133,9 @@ class Auto:
             return AutoState("fold", key, last=folded, story=(Change(0, "fold", "equal", math.inf),))
         return self._begun(x, key)
 
-    def _begun(self, x: Vector, key: Key) -> AutoState:
-        """The engine that comes first, or after a folded descent."""
-        soon = x.size <= FEW * self.width and self._left(0, x) >= ENOUGH
+    def _begun(self, x: Vector, key: Key, asked: int = 0) -> AutoState:
+        """The engine that comes first, or after a folded descent of so many values."""
+        soon = x.size <= FEW * self.width and self._left(asked, x) >= ENOUGH
         if self.box and (x.size <= FRUGAL or (soon and self.box.touched(x))):
             newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
             return AutoState("newton", key, newton=newton, story=story)
@@ -195,7 +195,7 @@ class Auto:
         if not folded.over:
             return s
         (x, f_x), asked = (yield from counted(apart(folded))) if folded.inner else ((folded.x, folded.f_x), 0)
-        new = self._begun(x, s.key)
+        new = self._begun(x, s.key, s.nfev + asked)
         story = (*s.story, new.story[0]._replace(nfev=s.nfev, f_x=folded.f_x)) if folded.inner else new.story
         if (new.x == x).all():  # not moved off a bound
             new = evolve(new, **{new.engine if new.engine != "model" else "last": evolve(new.inner, f_x=f_x)})
@@ -231,7 +231,7 @@ class Auto:
         d, once, late = s.x.size, s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width
         s = s.went(sketch)
-        if self._left(s.nfev, s.x) < ENOUGH and sketch.rank > 0:
+        if self._left(s.nfev, s.x) < ENOUGH:
             return s
         outlook = s.outlook(sketch, self.memory)
         even = outlook == "even"

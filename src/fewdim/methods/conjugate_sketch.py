@@ -149,7 +149,7 @@ class ConjugateSketch:
                 return evolve(s, k=s.k + 1, sketch=sketch, rank=sketch.rank, breadth=sketch.breadth)
         if sketch is None:
             return failed(evolve(s, k=s.k + 1, sketch=None), s.t)
-        if self.sketch == "auto" and s.looks_anew:
+        if self.sketch == "auto" and s.looks_anew(self._most(s.x)):
             s = evolve(s, rank=(yield from _rank_here(s, scales)))
         rms = math.sqrt(-sketch.slope)
         s = evolve(s, k=s.k + 1, rms=rms, sketch=None, scales=scales._replace(trace=sketch.trace))
@@ -242,6 +242,10 @@ class ConjugateSketch:
         p = accumulate(np.zeros_like(x), found.slopes / -n, found.directions)
         return found.f_x, Sketch(p, slope, trace, rank, breadth)
 
+    def _most(self, x: Vector) -> int:
+        """Vectors that the memory holds at most."""
+        return min(self.memory, max(KEPT + 1, self.memory_limit // x.nbytes))
+
     def _remembered(self, s: ConjugateSketchState, move: Move, due: bool, growth: float) -> Steps[ConjugateSketchState]:
         """Put the step into the memory, after a second pass over it when it has drifted from conjugacy."""
         e, curvature, n = move.e, move.curvature, len(s.memory)
@@ -266,7 +270,7 @@ class ConjugateSketch:
         if not 0 < size < math.inf:
             return s
         memory, sizes = [*s.memory, member], [*s.sizes, size]
-        if len(memory) > min(self.memory, max(KEPT + 1, self.memory_limit // s.x.nbytes)):
+        if len(memory) > self._most(s.x):
             i = int(np.argmax(sizes[: max(1, len(sizes) - KEPT)]))  # the least curvature, but none of the latest
             del memory[i], sizes[i]
         return evolve(s, memory=tuple(memory), sizes=tuple(sizes))

@@ -61,10 +61,12 @@ class ConjugateSketchState(Measured):
         """Whether the first look at the rank asks for the second one at once, since no few directions matter."""
         return self.k == 1 and self.rank >= max(BROAD, SURE * self.x.size) and math.isnan(self.breadth)
 
-    @property
-    def looks_anew(self) -> bool:
-        """Whether to look at the rank where the run has come to, now and then where f is not like a quadratic."""
-        quadratic = self.agreed and 2 * len(self.memory) >= self.k
+    def looks_anew(self, most: int) -> bool:
+        """Whether to look at the rank where the run has come to, now and then where f is not like a quadratic.
+
+        There the last step was not as long as foreseen, or a memory of at most so many has been emptied.
+        """
+        quadratic = self.agreed and len(self.memory) >= min(self.k // 2, most)
         return self.k >= ANEW and self.k & (self.k - 1) == 0 and not quadratic
 
     @property

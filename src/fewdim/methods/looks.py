@@ -13,7 +13,7 @@ from fewdim.gradients import Floats
 from fewdim.lines import insisted_value, scale_of
 from fewdim.scales import Measured, Scales
 
-STEEP = 1000  # times as much up on one side of a look as f has varied before: f is no parabola over that length
+STEEP = 1000  # times what f varies by elsewhere: where it rises by more, f is no parabola over the length of a look
 NEARER = 0.01  # of the scale of x0: looks shorter than this are not made shorter for values missing, or that steep
 
 
@@ -67,7 +67,7 @@ def along_next(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     if math.isnan(f_ahead + f_other) and s.bends and s.bends[-1] == 0 and (nearer := _nearer(s)):  # twice running
         return evolve(nearer, bends=s.bends[:-1], lengths=s.lengths[:-1]).joined(*looked)
     bend = _bend(s.f_x, a, f_ahead, b, f_other)
-    if _steep(s, f_ahead, f_other):
+    if _steep(s.f_x, f_ahead, f_other, float(np.ptp(s.values)) or abs(s.f_x)):
         end = int(abs(f_other - s.f_x) > abs(f_ahead - s.f_x))
         looked, bend = ([looked[0][1 - end]], [looked[1][1 - end]]), 0.0
         if nearer := _nearer(s):
@@ -75,11 +75,10 @@ def along_next(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     return evolve(s, bends=(*s.bends, bend), lengths=(*s.lengths, a)).joined(*looked)
 
 
-def _steep(s: QuadraticModelState, f_a: float, f_b: float) -> bool:
-    """Whether f rises so much more on one way of a look than it has varied anywhere that the other says nothing."""
-    rises = (f_a - s.f_x, f_b - min(s.f_x, f_a))
-    usual = max(min(map(abs, rises)), float(np.ptp(s.values)))
-    return max(rises) > STEEP * usual > 0
+def _steep(f: float, f_a: float, f_b: float, usual: float) -> bool:
+    """Whether f rises so much more on one way of a look than it usually varies that the other says nothing."""
+    rises = (f_a - f, f_b - min(f, f_a))
+    return max(rises) > STEEP * max(min(map(abs, rises)), usual) > 0
 
 
 def _nearer(s: QuadraticModelState) -> QuadraticModelState | None:
@@ -100,13 +99,14 @@ def along_all(s: QuadraticModelState) -> Steps[QuadraticModelState]:
     offsets = tuple(Along(side * s.radius, axis(i)) for i in range(s.x.size) for side in (1.0, -1.0))
     query = Query(s.x, offsets)
     values = yield query
-    pairs = values.reshape(-1, 2).tolist()
-    steep = [_steep(s, f, f_) for f, f_ in pairs]
+    pairs, known = values.reshape(-1, 2).tolist(), values[~np.isnan(values)]
+    usual = max(abs(s.f_x), float(np.median(np.abs(known - s.f_x))) if known.size else 0.0)
+    steep = [_steep(s.f_x, f, f_, usual) for f, f_ in pairs]
     if 4 * (int(np.isnan(values).sum()) + sum(steep)) > values.size and (nearer := _nearer(s)):
         return nearer
     bends = [
         0.0 if odd else _bend(s.f_x, s.radius, f, -s.radius, f_) for odd, (f, f_) in zip(steep, pairs, strict=True)
     ]
-    told = np.where(np.repeat(steep, 2), math.nan, values).tolist()
+    told = [math.nan if odd and f == max(pair) else f for odd, pair in zip(steep, pairs, strict=True) for f in pair]
     s = evolve(s, bends=tuple(bends), lengths=(s.radius,) * s.x.size)
     return s.joined([query.point(i) for i in range(len(query))], told)
