@@ -11,6 +11,8 @@ The same rules for all:
   the budget holds two gradients, 2 (d + 1) <= budget.
 - Finite differences of the default step see nothing in noise.  So in noise and in float32 L-BFGS-B takes part a second
   time, told the true level of the noise, which none of the others is (`told_noise`).
+- In the applications, which came last, only those take part that are the best in ten cells or more elsewhere, and
+  pycma, which many would try.
 - A random peer runs with three seeds, a deterministic one with one, except in noise, where the values differ.
 """
 
@@ -45,6 +47,7 @@ class Peer:
     random: bool = True
     differences: bool = False
     exact: bool = True  # takes part where values are exact
+    applied: bool = False  # takes part in applications
 
     @property
     def installed(self) -> bool:
@@ -57,7 +60,8 @@ class Peer:
     def takes(self, problem: Problem) -> bool:
         """Whether it takes part in the problem, by the rules above."""
         enough = not self.differences or 2 * (problem.d + 1) <= problem.budget
-        return self.least <= problem.d <= self.largest and enough and (self.exact or problem.law != "exact")
+        wanted = self.applied if problem.kind == "application" else self.exact or problem.law != "exact"
+        return self.least <= problem.d <= self.largest and enough and wanted
 
     def seeds(self, problem: Problem, count: int) -> range:
         noisy = problem.law in ("gaussian", "uniform")
@@ -181,23 +185,23 @@ def evotorch(name: str) -> Solver:
 
 
 PEERS: dict[str, Peer] = {
-    "cma": Peer(pycma, "cma", largest=1000),
+    "cma": Peer(pycma, "cma", largest=1000, applied=True),
     "cmaes SepCMA": Peer(sep_cma, "cmaes", least=1000),
     "nevergrad NGOpt": Peer(nevergrad("NGOpt"), "nevergrad", largest=50),
     "nevergrad TwoPointsDE": Peer(nevergrad("TwoPointsDE"), "nevergrad", largest=20),
-    "pypop7 LMCMA": Peer(pypop7("es", "LMCMA"), "pypop7", least=100),
-    "pypop7 MMES": Peer(pypop7("es", "MMES"), "pypop7", least=100, largest=10_000),
+    "pypop7 LMCMA": Peer(pypop7("es", "LMCMA"), "pypop7", least=100, applied=True),
+    "pypop7 MMES": Peer(pypop7("es", "MMES"), "pypop7", least=100, largest=10_000, applied=True),
     "pypop7 R1ES": Peer(pypop7("es", "R1ES"), "pypop7", least=10_000, largest=10_000),
-    "nlopt NEWUOA": Peer(nlopt("LN_NEWUOA"), "nlopt", largest=160, least=2, random=False),
-    "nlopt BOBYQA": Peer(nlopt("LN_BOBYQA"), "nlopt", largest=160, least=2, random=False),
-    "nlopt SBPLX": Peer(nlopt("LN_SBPLX"), "nlopt", largest=500, random=False),
-    "nlopt COBYLA": Peer(nlopt("LN_COBYLA"), "nlopt", largest=20, random=False),
-    "scipy L-BFGS-B": Peer(scipy("L-BFGS-B"), "scipy", random=False, differences=True),
+    "nlopt NEWUOA": Peer(nlopt("LN_NEWUOA"), "nlopt", largest=160, least=2, random=False, applied=True),
+    "nlopt BOBYQA": Peer(nlopt("LN_BOBYQA"), "nlopt", largest=160, least=2, random=False, applied=True),
+    "nlopt SBPLX": Peer(nlopt("LN_SBPLX"), "nlopt", largest=500, random=False, applied=True),
+    "nlopt COBYLA": Peer(nlopt("LN_COBYLA"), "nlopt", largest=20, random=False, applied=True),
+    "scipy L-BFGS-B": Peer(scipy("L-BFGS-B"), "scipy", random=False, differences=True, applied=True),
     "scipy L-BFGS-B told noise": Peer(told_noise, "scipy", differences=True, exact=False),
-    "scipy BFGS": Peer(scipy("BFGS"), "scipy", largest=160, random=False, differences=True),
-    "scipy Powell": Peer(scipy("Powell"), "scipy", largest=160, random=False),
+    "scipy BFGS": Peer(scipy("BFGS"), "scipy", largest=160, random=False, differences=True, applied=True),
+    "scipy Powell": Peer(scipy("Powell"), "scipy", largest=160, random=False, applied=True),
     "scipy Nelder-Mead": Peer(scipy("Nelder-Mead"), "scipy", largest=20, random=False),
-    "scipy COBYQA": Peer(scipy("COBYQA"), "scipy", largest=20, random=False),
+    "scipy COBYQA": Peer(scipy("COBYQA"), "scipy", largest=20, random=False, applied=True),
     "evotorch XNES": Peer(evotorch("XNES"), "evotorch", largest=50),
     "evotorch SNES": Peer(evotorch("SNES"), "evotorch", least=40, largest=100),
     "SPSA": Peer(spsa, "literature"),

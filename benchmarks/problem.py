@@ -26,6 +26,7 @@ FAMILIES = (
     "non-convex",
     "noise",
     "float32",
+    "applications",
 )
 
 
@@ -37,7 +38,7 @@ class Problem:
     fun: Callable[[Vector], float]
     x0: Vector
     minimum: float
-    kind: Literal["quadratic", "convex", "real data", "non-convex", "classic"]
+    kind: Literal["quadratic", "convex", "real data", "non-convex", "classic", "application"]
     gradient: Callable[[Vector], Vector] | None = None
     residuals: Callable[[Any], Any] | None = None  # fun is their sum of squares
     solution: Vector | None = None
@@ -72,6 +73,8 @@ class Problem:
         """Where the problem counts; a problem may count in several."""
         if self.law != "exact":
             return ("noise",) if self.law in ("gaussian", "uniform") else ("float32",)
+        if self.kind == "application":  # apart from all others: these were never looked at while the default was made
+            return ("applications",)
         small = self.kind == "classic" and self.d <= 20
         belongs = {
             "smooth large": self.d >= 500,

@@ -10,8 +10,10 @@ from functools import cache
 
 from benchmarks import data, nonconvex, water
 from benchmarks.classics import classic
-from benchmarks.problem import Law, Problem, noisy
+from benchmarks.fits import FITS, Application
+from benchmarks.problem import Law, Problem, noisy, stored_minimum
 from benchmarks.quadratics import clusters, exponential, few_large, flat_tail, power, quadratic
+from benchmarks.simulations import SIMULATIONS
 
 Maker = Callable[[], Problem]
 
@@ -110,6 +112,11 @@ def _classics() -> dict[str, Maker]:
     return {f"{name}-{d}": (lambda n=name, d=d: classic(n, d)) for name, d in pairs}  # type: ignore[misc]
 
 
+def application(name: str, make: Callable[[], Application]) -> Problem:
+    fun, x0 = make()
+    return Problem(name, fun, x0, stored_minimum(name), "application")
+
+
 NOISY: list[tuple[str, Law, float]] = [
     ("power-1-100-rotated", "gaussian", 1e-6),
     ("power-1-100-rotated", "uniform", 1e-4),
@@ -145,7 +152,8 @@ def _catalogue() -> dict[str, Maker]:
     for name, law, level in versions:
         suffix = f"{law}-{level:.0e}" if level else law
         seen[f"{name}/{suffix}"] = lambda m=exact[name], w=law, s=level: noisy(m(), w, s)  # type: ignore[misc]
-    return {**exact, **seen}
+    used = {n: (lambda n=n, m=m: application(n, m)) for n, m in {**FITS, **SIMULATIONS}.items()}
+    return {**exact, **seen, **used}
 
 
 PROBLEMS: dict[str, Maker] = _catalogue()

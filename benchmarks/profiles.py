@@ -27,7 +27,8 @@ def draw(records: list[Record], path: Path) -> None:
     solvers = sorted({who for _, who in table})
     styles = {who: {"color": f"C{k % 10}", "ls": ("-", "--", ":")[k // 10], "lw": 1.2} for k, who in enumerate(solvers)}
     styles[OURS] = {"color": "black", "ls": "-", "lw": 2.2}
-    names = {cell.problem for cell in scores.cells(records) if problem(cell.problem).law == "exact"}
+    named = {cell.problem for cell in scores.cells(records)}
+    names = {name for name in named if problem(name).law == "exact" and problem(name).kind != "application"}
     alphas = np.geomspace(0.05, 150, 120)
     figure, axes = plt.subplots(len(PANELS), len(LEVELS), figsize=(13, 10), sharey=True, layout="constrained")
     for line, (title, (low, high)) in zip(axes, PANELS.items(), strict=True):

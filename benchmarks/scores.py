@@ -6,6 +6,7 @@ a (problem, target).  The best peer of a cell is the one with the least median t
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -122,6 +123,26 @@ def summary(group: Iterable[Cell]) -> Summary:
         alone=sum(cell.reached for cell in some if not cell.best),
         missed=sum(not cell.reached for cell in theirs),
     )
+
+
+def standings(records: Iterable[Record]) -> dict[str, float]:
+    """Each solver's evaluations by those of the best of all, ours included: geometric means over what anybody reaches.
+
+    Of the solvers that took part in every problem; a miss is 2 x budget.
+    """
+    kept = list(records)
+    table, budgets = medians(kept), {record["problem"]: record["budget"] for record in kept}
+    logs: dict[str, list[float]] = {}
+    for solver in {solver for _, solver in table}:
+        if all((name, solver) in table for name in budgets):
+            logs[solver] = []
+    for name, k in itertools.product(budgets, range(len(TARGETS))):
+        best = min(table[name, solver][k] for solver in logs)
+        if best <= budgets[name]:
+            for solver, seen in logs.items():
+                seen.append(math.log(table[name, solver][k] / best))
+    means = {solver: math.exp(statistics.fmean(seen)) for solver, seen in logs.items() if seen}
+    return dict(sorted(means.items(), key=lambda item: item[1]))
 
 
 def losses(group: Iterable[Cell], factor: float = 2.0) -> list[Cell]:

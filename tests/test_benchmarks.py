@@ -13,14 +13,17 @@ import pytest
 from scipy.optimize import approx_fprime, least_squares, minimize
 
 from benchmarks import ablations, limits, report, run, scores
+from benchmarks.fits import FITS
 from benchmarks.harness import TARGETS, Counted, Enough
 from benchmarks.harness import run as one_run
 from benchmarks.peers import PEERS
 from benchmarks.problem import MINIMA, Problem, budget, noisy
 from benchmarks.problems import NOISY, PROBLEMS, SINGLE, problem
 from benchmarks.quadratics import quadratic
+from benchmarks.simulations import SIMULATIONS
 
 # those that need no extra and are quickly made
+USED = [*FITS, *SIMULATIONS]
 EXACT = [name for name in PROBLEMS if "/" not in name and not name.startswith(("mnist", "water"))]
 
 
@@ -104,11 +107,22 @@ def test_the_last_target_the_time_and_errors_end_a_run() -> None:
 def test_there_are_problems_enough_of_every_kind() -> None:
     assert len(PROBLEMS) >= 40
     families = {family for name in EXACT for family in problem(name).families}
-    assert families == {"smooth large", "convex and real data", "medium", "small classics", "non-convex"}
+    expected = {"smooth large", "convex and real data", "medium", "small classics", "non-convex", "applications"}
+    assert families == expected
     assert all(problem(name).families for name in EXACT)
     assert {problem(f"{name}/{law}-{level:.0e}").families for name, law, level in NOISY} == {("noise",)}
     assert {problem(f"{name}/{law}").families for name, law in SINGLE} == {("float32",)}
     assert {budget(2), budget(1000), budget(10_000), budget(100_000)} == {1500, 50_000, 30_000, 10_000}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_applications_are_named_by_their_dimension_and_do_not_change(name: str) -> None:
+    p, again = problem(name), {**FITS, **SIMULATIONS}[name]()
+    assert int(name.rsplit("-", 1)[1]) == p.d == again[1].size
+    assert p.fun(p.x0) == again[0](again[1])
+    assert p.families == ("applications",)
+    assert PEERS["nlopt SBPLX"].takes(p) == (p.d <= 500)
+    assert not PEERS["SPSA"].takes(p)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -129,7 +143,7 @@ def test_minima_are_minima(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in json.loads(MINIMA.read_text()) if name in EXACT and problem(name).d <= 100]
+    "name", [name for name in json.loads(MINIMA.read_text()) if name in {*EXACT} - {*USED} and problem(name).d <= 100]
 )
 def test_stored_minima_are_found_again(name: str) -> None:
     p = problem(name)
@@ -266,6 +280,17 @@ def test_medians_ratios_and_shares_by_hand() -> None:
     assert s.ratio == pytest.approx((0.5 * 0.8) ** 0.5)
     assert s.censored == pytest.approx((0.5 * 0.8 * 0.45) ** (1 / 3))
     assert (s.problems, s.cells, s.first, s.beyond, s.alone, s.missed) == (1, 3, 1.0, 4, 1, 0)
+
+
+def test_standings_by_hand() -> None:
+    """Of two solvers that took part in both problems: 10 and 20, then 10 and a miss; the third solver in one only."""
+    sparse = [[None] * 5 for _ in range(5)]
+    ran = [("a", "x", 10), ("a", "y", 20), ("a", "z", 1), ("b", "x", 10), ("b", "y", None)]
+    records = [
+        {"problem": p, "solver": s, "seed": 0, "d": 2, "budget": 80, "reached": [first, *rest]}
+        for (p, s, first), rest in zip(ran, sparse, strict=True)
+    ]
+    assert scores.standings(records) == pytest.approx({"x": 1, "y": math.sqrt(2 * 16)})
 
 
 def test_losses_and_misses_by_hand() -> None:

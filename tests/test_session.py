@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewdim import FAILED, HeavyBall, Query, RandomGradient, RandomPursuit, Session, Steps, run
+from fewdim import FAILED, HeavyBall, Query, RandomGradient, RandomPursuit, Session, Steps, minimize, run
 from fewdim.directions import Key, Vector
 
 
@@ -197,3 +197,8 @@ class Empty(Inner):
 def test_a_step_that_never_asks_is_an_error_and_no_endless_loop(method: Any, message: str) -> None:
     with pytest.raises((RuntimeError, TypeError), match=message):
         advance(Session(method, np.ones(2), rng=0), 10)
+
+
+def test_a_masked_value_is_a_missing_one() -> None:
+    with pytest.raises(ValueError, match="must give a finite value; fun returned"):
+        minimize(lambda _: np.ma.masked, np.ones(3), method="random-pursuit", rng=0)

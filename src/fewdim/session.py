@@ -243,7 +243,7 @@ def as_vector(x0: ArrayLike, name: str = "x0") -> Vector:
 def as_number(value: object) -> float:
     """A told value as a float; anything infinite is nan, which is what missing looks like."""
     if type(value) is not float:
-        array = np.asarray(value)
+        array = np.asarray(math.nan if value is np.ma.masked else value)
         if array.size != 1 or array.dtype.kind not in "fiub":
             shown = f"shape {array.shape}" if array.size != 1 else f"{type(value).__name__} {value!r}"
             raise TypeError(f"the value of fun must be one real number; got {shown}.")

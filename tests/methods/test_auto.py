@@ -806,3 +806,25 @@ def test_a_journal_is_replayed_with_the_method_given(tmp_path: Path) -> None:
     journal = Journal(path, snapshot_limit=0)
     minimize(problem.fun, problem.x0, method=Auto(), maxfev=200, rng=0, journal=journal)
     assert Journal(path).replay(method=Auto()).nfev == 200
+
+
+@pytest.mark.parametrize("d", [31, 100, 201])
+@pytest.mark.parametrize(("first", "low", "high"), [(0, 0, None), (1, -1, 1)])
+def test_within_bounds_a_larger_budget_is_no_loss(d: int, first: float, low: float, high: float | None) -> None:
+    """A full gradient comes with looks at the noise and a step: it is not begun where these would not fit."""
+    c = 2 * np.random.default_rng(d).standard_normal(d)
+
+    def fun(x: Any) -> float:
+        return float(((x - c) ** 2 / np.arange(1, d + 1)).sum())
+
+    x0, bounds = np.full(d, float(first)), [(low, high)] * d
+    left = [minimize(fun, x0, bounds=bounds, maxfev=2 * d + more, rng=0).fun for more in (0, 5, 20, 45, 80)]
+    assert np.diff(left).max() <= 0
+    assert left[0] < 0.9 * fun(x0)
+
+
+def test_what_is_flat_is_not_called_a_kink() -> None:
+    assert "as at a stationary point" in minimize(lambda _: 5.0, np.ones(50), rng=0).message
+    at_once = minimize(lambda x: float((x[0] - 1) ** 2), np.zeros(1), rng=0)
+    assert "noise" not in at_once.message.replace("noise is", "")
+    assert at_once.noise == 0

@@ -27,7 +27,8 @@ SUNK = 3  # noise levels: a decrease below this says little
 PATIENCE = 2  # such decreases in a row, after which the noisy engine takes over
 SMALL = 30  # dimensions: up to this many, looks along each axis come first
 MODEL = LARGEST  # dimensions: up to this many a model is fitted to values
-ENOUGH, ANOTHER = 2.05, 1.2  # values left for each coordinate: full gradients pay, and one more does
+ENOUGH, ANOTHER = 2.0, 1.2  # values left for each coordinate: full gradients pay, and one more does
+BESIDE = 50  # values that go with the first full gradient: looks at the noise and at a few axes, and the step
 OPENING = 2.5  # values for each coordinate that a model is given where values are exact
 FEW, SOME = 200, 2000  # dimensions, for each worker: a full gradient may come at once, or after two looks at the rank
 LOW = 0.2  # of d: with an effective rank below, a sketch goes further than a model even in noise
@@ -74,7 +75,7 @@ class Auto:
     exact.  The noise is measured again when an engine gives up and, under the model, each time the values have doubled.
     Where values are exact and both engines give up, `RandomPursuit` looks for a way down; if none of 100 is, it ends.
 
-    With less than 2.05d values of a known budget left no sketch that goes down is given up for gradients or a model,
+    With less than 2d + 50 values of a known budget left no sketch that goes down is given up for gradients or a model,
     nor an average, with less than 1.2d no model for gradients.  Past its budget a run is as one that knows none.
 
     ============  ======  ==============  ================================================================
@@ -135,7 +136,7 @@ class Auto:
 
     def _begun(self, x: Vector, key: Key, asked: int = 0) -> AutoState:
         """The engine that comes first, or after a folded descent of so many values."""
-        soon = x.size <= FEW * self.width and self._left(asked, x) >= ENOUGH
+        soon = x.size <= FEW * self.width and self._enough(asked, x)
         if self.box and (x.size <= FRUGAL or (soon and self.box.touched(x))):
             newton, story = self._newton.start(x, (*key, 3)), (Change(0, "newton", "bounds", math.inf),)
             return AutoState("newton", key, newton=newton, story=story)
@@ -155,7 +156,7 @@ class Auto:
     def step(self, state: AutoState) -> Steps[AutoState]:
         inner, asked = yield from counted(self._engine(state).step(state.inner))
         s = evolve(state, k=state.k + 1, nfev=state.nfev + asked)
-        enough = self._left(s.nfev, s.x) >= ENOUGH
+        enough = self._enough(s.nfev, s.x)
         if s.engine == "fold":
             return (yield from self._unfolded(evolve(s, last=inner), inner))
         if s.engine == "model":
@@ -203,13 +204,13 @@ class Auto:
 
     def _modelled(self, s: AutoState, model: QuadraticModelState) -> Steps[AutoState]:
         """After a step of the model: quasi-Newton once values are known to be exact, noisy gradient in their noise."""
-        s = evolve(s, first=model.f_x if math.isnan(s.first) else s.first)
+        s = evolve(s, first=model.first[1] if math.isnan(s.first) and model.first else s.first)
         s = evolve(s, noise=s.above_grain(model.noise, model.f_x) if self.noise == "auto" else model.noise)
         opened, asked = len(model.bends) == s.x.size, s.nfev - s.story[-1].nfev
         bent = opened and (s.story[-1].why == "bent" or bends_down(model))
         enough = opened and asked >= OPENING * s.x.size and not (bent and stays(model, asked))
-        exact, left = s.noise == 0 or (s.faint and not bent and s.newton is None), self._left(s.nfev, s.x)
-        if exact and not ((enough and left >= ANOTHER) or self._model.done(model)):
+        exact = s.noise == 0 or (s.faint and not bent and s.newton is None)
+        if exact and not ((enough and self._enough(s.nfev, s.x, ANOTHER, 0)) or self._model.done(model)):
             return s
         if exact:
             sure = self.noise != "auto" or s.noise > 0 or s.sketch is not None
@@ -222,7 +223,7 @@ class Auto:
             model, more = yield from counted(heard_again(model, (*s.key, s.k, 4)))
             s = evolve(s, nfev=s.nfev + more, heard=s.nfev, noise=model.noise, last=model)
         done = self._model.done(model)
-        if done and s.little and not shared and "quiet" not in (c.why for c in s.story) and left >= ENOUGH:
+        if done and s.little and not shared and "quiet" not in (c.why for c in s.story) and self._enough(s.nfev, s.x):
             return (yield from self._below(s))
         return self._in_noise(s) if shared or done else s
 
@@ -231,7 +232,7 @@ class Auto:
         d, once, late = s.x.size, s.x.size <= FEW * self.width, s.nfev >= LATE * s.x.size
         soon = d <= SOME * self.width
         s = s.went(sketch)
-        if self._left(s.nfev, s.x) < ENOUGH:
+        if not self._enough(s.nfev, s.x):
             return s
         outlook = s.outlook(sketch, self.memory)
         even = outlook == "even"
@@ -250,9 +251,9 @@ class Auto:
         """The other of the two engines in charge."""
         return switched(s, self._newton, self._sketch, why)
 
-    def _left(self, nfev: int, x: Vector) -> float:
-        """Values for each coordinate that are left, as far as is known: a run may go on past its budget."""
-        return math.inf if self.budget is None or nfev >= self.budget else (self.budget - nfev) / x.size
+    def _enough(self, nfev: int, x: Vector, times: float = ENOUGH, beside: int = BESIDE) -> bool:
+        """Whether so many values are left after nfev, as far as is known: a run may go on past its budget."""
+        return self.budget is None or not self.budget - times * x.size - beside < nfev < self.budget
 
     def _below(self, s: AutoState) -> Steps[AutoState]:
         """Quasi-Newton in charge, until its first decrease is hidden, or two in a row are."""
@@ -275,7 +276,7 @@ class Auto:
         if [change.why for change in s.story].count("stuck") < 2:
             return self._switched(s, "stuck")
         pursuit = RandomPursuit(noise=self.noise).start(s.x, (*s.key, 2))
-        return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if s.sketch and s.sketch.clear else "flat")
+        return taken_over(evolve(s, last=pursuit), "pursuit", "kink" if s.clear else "flat")
 
     def _gradient(self, state: AutoState) -> NoisyGradient:
         noise: float | Literal["auto"] = state.noise if state.noise < math.inf else "auto"  # values that overflow
@@ -294,7 +295,6 @@ class Auto:
         return QuasiNewton(noise=self.noise) if self.box is None else ProjectedNewton(noise=self.noise, box=self.box)
 
     def _engine(self, state: AutoState) -> Method[Any]:
-        fold = Folded(replace(self, box=None, budget=None))
-        engines: dict[str, Any] = {"fold": fold, "model": self._model, "sketch": self._sketch}
-        engines |= {"newton": self._newton, "pursuit": RandomPursuit(noise=self.noise)}
+        engines: dict[str, Any] = {"fold": Folded(replace(self, box=None, budget=None)), "model": self._model}
+        engines |= {"sketch": self._sketch, "newton": self._newton, "pursuit": RandomPursuit(noise=self.noise)}
         return engines.get(state.engine) or self._gradient(state)

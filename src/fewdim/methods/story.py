@@ -167,6 +167,11 @@ class AutoState:
         return between - f_x < SHRINKING * (half - between)
 
     @property
+    def clear(self) -> bool:
+        """Whether the slopes that the sketch saw last stood out from the error of values."""
+        return self.sketch is not None and self.sketch.rms < math.inf and self.sketch.clear
+
+    @property
     def steady(self) -> bool | None:
         """Whether values repeat, if the engine in charge knows."""
         return getattr(self.inner, "steady", None)
