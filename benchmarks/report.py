@@ -30,9 +30,8 @@ FOURTH = (
     "of one, first, and then go by parabolas, which fall short of the minimum of a fourth power."
 )
 REASONS = {
-    "helical-valley-3": "the minimum (1, 0, 0) lies on the first axis through the start (-1, 0, 0), so that the first "
-    "line search of Powell's method ends at it. The slope along that axis is 0 at the start, so that no gradient "
-    "points there.",
+    "helical-valley-3": "the minimum (1, 0, 0) lies on the first axis through the start (-1, 0, 0): the first line "
+    "search of Powell's method ends at it. The slope along that axis is 0 at the start: no gradient points there.",
     "trigonometric-10": "the first looks along the axes, as long as x0 is large, lead to another local minimum, and so "
     "does the second descent from the start; there are many, and neither is the lowest.",
     "chained-rosenbrock-10/uniform-1e-02": "the target is as small as the noise. Our runs end at a gap of 1 to 1.5 "
@@ -41,9 +40,9 @@ REASONS = {
     "are still on their way into one when the budget is spent; none is at the lowest.",
     "variably-dimensioned-10": FOURTH,
     "variably-dimensioned-50": FOURTH,
-    "jennrich-sampson-2": "the minimum lies within one and a half widths of cma's first samples from the start: by "
-    "chance the second or third sample is good enough with each of the three seeds. We need five values for a first "
-    "look.",
+    "scaling-80": "there are many local minima, and all of our runs end in others than the best known one.",
+    "jennrich-sampson-2": "the minimum lies within one and a half widths of cma's first samples from the start: the "
+    "second or third is good enough by chance, with each seed. We need five values for a first look.",
 }
 
 PAGE = """# Benchmark
