@@ -1,4 +1,4 @@
-"""What each part of the default is worth: the default with one thing changed, on sixteen problems, or nine noisy ones.
+"""What each part of the default is worth: the default with one thing changed, on eighteen problems, or nine noisy ones.
 
 Prints, for every variant, the geometric mean over problems and seeds of its evaluations by those of the default, at
 each target (a miss is 2 x budget; where both miss, nothing), and the worst problem; writes the table to ablations.md.
@@ -48,6 +48,8 @@ PROBLEMS = (
     "chained-rosenbrock-10",
     "broyden-banded-120",
     "broyden-tridiagonal-150",
+    "embedding-200",
+    "gaussian-process-8",
 )
 IN_NOISE = (  # for the part "noise"
     "power-1-100-rotated/gaussian-1e-06",
@@ -67,6 +69,7 @@ GRADIENTS = "fewdim.gradients"
 AUTO = "fewdim.methods.auto"
 STORY = "fewdim.methods.story"
 OPENING = "fewdim.methods.opening"
+LOOKS = "fewdim.methods.looks"
 FOLDED = "fewdim.methods.folded"
 
 
@@ -150,6 +153,7 @@ VARIANTS: dict[str, Variant] = {
     "gradients after 2d values": Variant("trial", names={f"{AUTO}:SOME": 0}),
     "no regard to steps not as foreseen": Variant("trial", names={f"{STORY}:MANY": math.inf}),
     "regard to them whatever the rank": Variant("trial", names={f"{STORY}:MANY": 0.0}),
+    "the rank looked at once": Variant("trial", names={f"{STEPS}:ANEW": math.inf}),
     "full gradients from a rank of d": Variant("trial", names={f"{STORY}:SURE": 1.0}),
     "no opening": Variant("opening", names={f"{AUTO}:SMALL": 0, f"{AUTO}:MODEL": 0}),
     "opening of 4d values": Variant("opening", names={f"{AUTO}:OPENING": 4}),
@@ -157,6 +161,7 @@ VARIANTS: dict[str, Variant] = {
     "model up to d = 100 only": Variant("opening", names={f"{AUTO}:MODEL": 100}),
     "no longer where curvature is negative": Variant("opening", names={f"{OPENING}:NEAR": math.inf}),
     "half as long there": Variant("opening", names={f"{OPENING}:LONG": 6}),
+    "looks as long where f explodes": Variant("opening", names={f"{LOOKS}:STEEP": math.inf}),
     "no values on the way back": Variant("opening", names={f"{OPENING}:CHEAP": math.inf}),
     "no folding": Variant("folding", names={f"{FOLDED}:LEAST": math.inf}),
     "folding from d = 9": Variant("folding", names={f"{FOLDED}:LEAST": 9}),

@@ -52,13 +52,13 @@ what is missing there and writes the page anew; `make bench` runs a part from sc
 `out/bench`. `python -m benchmarks.run --solvers fewdim` runs only ours, after a change.
 
 Every evaluation is counted by the harness, and judged by the true value at the point asked for, probes included, for
-every solver alike. Targets are relative gaps (f - f*) / (f(x0) - f*). Numbers are medians over seeds (three; one for
+every solver alike. Targets are relative gaps `(f - f*) / (f(x0) - f*)`. Numbers are medians over seeds (three; one for
 deterministic peers on exact values); a miss counts as twice the budget. The budget is 60 d, but 150 d and at least
 1,500 up to d = 20, at most 50,000 up to d = 5,000, 30,000 at 10,000 and 10,000 at 100,000. Ours is
 `fewdim.minimize(fun, x0)` with nothing set. What the peers are given, and which takes part where, is in
 `benchmarks/peers.py`; the problems are in `benchmarks/problems.py`, and minima without a formula come from
-`benchmarks/minima.py`, by gradients. What each part of the default is worth is in `benchmarks/ablations.md`,
-what an oracle among ideal methods would still gain in `benchmarks/limits.md`.
+`benchmarks/minima.py`: by gradients, in the applications the lowest value known. What each part of the default is worth
+is in `benchmarks/ablations.md`, what an oracle among ideal methods would still gain in `benchmarks/limits.md`.
 
 {counts}
 

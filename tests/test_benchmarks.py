@@ -351,7 +351,7 @@ def test_an_ideal_sketch_ends_after_as_many_steps_as_there_are_dimensions() -> N
 # --- ablations -------------------------------------------------------------------------------------------------------
 
 
-PLACES = ("SKETCH", "STEPS", "NEWTON", "GRADIENTS", "OPENING", "FOLDED", "AUTO", "STORY")
+PLACES = ("SKETCH", "STEPS", "NEWTON", "GRADIENTS", "OPENING", "LOOKS", "FOLDED", "AUTO", "STORY")
 
 
 @pytest.mark.parametrize("label", ablations.VARIANTS)
