@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import fewdim
-from fewdim import Journal, JournalError, minimize
+from fewdim import Auto, Journal, JournalError, minimize
 from fewdim.directions import Vector, gaussian
 
 X0 = np.linspace(-1, 1, 12)
@@ -79,7 +79,7 @@ def ids(path: Path) -> list[int]:
 def test_kind_and_shape_come_back(kind: type, limit: int, tmp_path: Path) -> None:
     x0: Vector = X0.reshape(3, 4).astype(kind)
     journal = Journal(tmp_path / "run.db", snapshot_limit=limit)
-    whole = minimize(Counted(), x0, rng=5, maxfev=200)
+    whole = minimize(Counted(), x0, rng=5, maxfev=200, method=Auto(budget=50))  # what the first part counts on
     for maxfev in (50, 100, 200):
         result = minimize(Counted(), x0, rng=5, maxfev=maxfev, journal=journal)
     same(result, whole)

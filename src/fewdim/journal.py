@@ -160,10 +160,9 @@ class Journal:
             if not 0 <= nfev <= len(told):
                 raise ValueError(f"Journal.replay(nfev=...) must lie in [0, {len(told)}]; got {nfev}.")
             x0 = ledger.vector(0).reshape(description["shape"])
-            solver = _rebuilt(description, method)
             bounds = description.get("bounds")
             box = None if bounds is None else Box.read(bounds, x0.shape)
-            session: Session[Any] = Session(bounded(solver, box), x0, rng=description["key"][0])
+            session: Session[Any] = Session(bounded(_rebuilt(description, method), box), x0, rng=description["key"][0])
             if watch is None and (found := restored(ledger, session, nfev)):
                 session = found[0]
         while session.nfev < nfev:
@@ -292,11 +291,10 @@ def _checksum(item: Any) -> str:
 
 def _rebuilt(description: dict[str, Any], method: Any = None) -> Any:
     """The method of a journal from its settings, or the one given, fitted as it was."""
+    known = {kind.__name__: kind for kind in METHODS.values()}
     held, name = description["settings"], description["method"]
     if method is not None:
         return fitted(method, description["width"], held.get("budget"))
-    if name not in (known := {k.__name__: k for k in METHODS.values()}) or any(
-        isinstance(v, dict) for v in held.values()
-    ):
+    if name not in known or any(isinstance(item, dict) for item in held.values()):
         raise ValueError(f"Journal.replay(method=...) must be given for {name}: a file holds data, not methods.")
     return known[name](**held)

@@ -75,7 +75,7 @@ class Auto:
     exact.  The noise is measured again when an engine gives up and, under the model, each time the values have doubled.
     Where values are exact and both engines give up, `RandomPursuit` looks for a way down; if none of 100 is, it ends.
 
-    With less than 2d + 50 values of a known budget left no sketch that goes down is given up for gradients or a model,
+    With less than 2d + min(50, d) of a known budget left no sketch that goes down is given up for gradients or a model,
     nor an average, with less than 1.2d no model for gradients.  Past its budget a run is as one that knows none.
 
     ============  ======  ==============  ================================================================
@@ -253,7 +253,7 @@ class Auto:
 
     def _enough(self, nfev: int, x: Vector, times: float = ENOUGH, beside: int = BESIDE) -> bool:
         """Whether so many values are left after nfev, as far as is known: a run may go on past its budget."""
-        return self.budget is None or not self.budget - times * x.size - beside < nfev < self.budget
+        return self.budget is None or not self.budget - times * x.size - min(beside, x.size) < nfev < self.budget
 
     def _below(self, s: AutoState) -> Steps[AutoState]:
         """Quasi-Newton in charge, until its first decrease is hidden, or two in a row are."""
