@@ -1,6 +1,7 @@
 """Applications: likelihoods, losses and factorisations as their users write them, with the starts that they would take.
 
-Nobody tuned the default to these.  Where no formula gives the minimum it is the lowest value known.
+They came after the default; one rule of it was made with a view to them (`ConjugateSketchState.looks_anew`).  As their
+minimum counts the lowest value known (`benchmarks/minima.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Least-squares functions by Levenberg-Marquardt, the others by L-BFGS and then BFGS or Newton-CG on exact gradients.
 Where local minima are possible the best of several starts counts.  Applications have no gradients: the lowest value is
-taken that a few solvers find with twice the budget.  With each minimum is kept what is left of the
+taken that a few solvers find, ours among them, with twice the budget.  With each minimum is kept what is left of the
 gradient, and for functions with a ridge of strength mu the bound |g|^2 / (2 mu) on the error where it is convex.
 
     python -m benchmarks.minima [name ...]

@@ -73,7 +73,7 @@ class Problem:
         """Where the problem counts; a problem may count in several."""
         if self.law != "exact":
             return ("noise",) if self.law in ("gaussian", "uniform") else ("float32",)
-        if self.kind == "application":  # apart from all others: these were never looked at while the default was made
+        if self.kind == "application":  # apart from all others: a family that came later
             return ("applications",)
         small = self.kind == "classic" and self.d <= 20
         belongs = {

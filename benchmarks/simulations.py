@@ -1,6 +1,7 @@
 """Applications: parameters and controls of simulated systems, inverse problems, shapes of least energy.
 
-Nobody tuned the default to these.  Where no formula gives the minimum it is the lowest value known.
+They came after the default; one rule of it was made with a view to them (`ConjugateSketchState.looks_anew`).  As their
+minimum counts the lowest value known (`benchmarks/minima.py`).
 """
 
 from __future__ import annotations

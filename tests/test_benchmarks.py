@@ -22,8 +22,8 @@ from benchmarks.problems import NOISY, PROBLEMS, SINGLE, problem
 from benchmarks.quadratics import quadratic
 from benchmarks.simulations import SIMULATIONS
 
-# those that need no extra and are quickly made
 USED = [*FITS, *SIMULATIONS]
+# those that need no extra and are quickly made
 EXACT = [name for name in PROBLEMS if "/" not in name and not name.startswith(("mnist", "water"))]
 
 

@@ -116,9 +116,8 @@ class Box(NamedTuple):
         y[both] = np.where(np.minimum(up, down) < width / 4, np.where(up < down, ends, -ends), middle)
         for side, rise in ((below, values[below] - low[below]), (above, high[above] - values[above])):
             near = ON * np.abs(low[below] if side is below else high[above])
-            rise = _off(
-                rise, near, np.where(margin > 0, np.maximum(margin, 2 * near), 0.0)
-            )  # so that it is near no more
+            # twice what is near: a start that has been moved is near no more
+            rise = _off(rise, near, np.where(margin > 0, np.maximum(margin, 2 * near), 0.0))
             y[side] = np.sqrt(rise) * np.sqrt(rise + 2)
         return y.astype(kind)
 
